@@ -133,7 +133,15 @@ _host.serve(
         "torch._functorch.autograd_function.autograd_function_apply": (
             "rushlight.higher_order.regions:autograd_function_apply"
         ),
+        "torch._higher_order_ops.auto_functionalize.auto_functionalized": (
+            "rushlight.higher_order.writes:auto_functionalized"
+        ),
+        "torch._higher_order_ops.wrap.wrap_with_set_grad_enabled": (
+            "rushlight.higher_order.regions:wrap_with_set_grad_enabled"
+        ),
+        "torch._sym_sqrt": "rushlight.symbolic.numbers:sym_sqrt",
         "torch._assert": "rushlight.opset.other.asserts:_assert",
+        "torch._sym_sqrt": "rushlight.symbolic.numbers:sym_sqrt",
         "torch.fx._symbolic_trace.wrap": "rushlight.fx.tracing:wrap",
     },
     (__name__, "rushlight.opset.functions"),

@@ -140,6 +140,11 @@ class Tracing:
     pre_dispatch: bool = False
     # Writes on a new node where in the program it was made.
     describe_origin: Callable[[Node], None] | None = None
+    # Makes what follows writes, where it is not the common one.
+    make_mode: Callable[[], FunctionalMode] | None = None
+
+    def functional_mode(self) -> FunctionalMode:
+        return FunctionalMode(self.pre_dispatch) if self.make_mode is None else self.make_mode()
 
 
 class GraphBuilder:
@@ -347,7 +352,7 @@ def trace_inference(
     """The graph of the forward alone, with inputs `arg0_1`, ..."""
     builder = GraphBuilder(tracing)
     args = fresh_aliases(args)
-    mode = FunctionalMode(tracing.pre_dispatch)
+    mode = tracing.functional_mode()
     mode.tokens = {e: builder.token(f"arg{place}_1", e) for place, e in enumerate(facts.tokens)}
     mode.finds_tokens = False
     for position, value in enumerate(flat_parts(args), len(facts.tokens)):

@@ -17,6 +17,7 @@ from rushlight.autograd.engine import run_backward
 from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry, history, ports
 from rushlight.core.batching import BatchedTensor
+from rushlight.core.device import strided
 from rushlight.core.duals import (
     DualLevel,
     base_of,
@@ -295,7 +296,9 @@ def may_alias(first: Any, second: Any) -> bool:
     while isinstance(second, HIDING):
         second = second._value
     if first._array is None or second._array is None:
-        return first is second
+        # Fakes and functional tensors. A sparse tensor has no one storage.
+        is_strided = first.layout is strided and second.layout is strided
+        return first is second or (is_strided and storage_of(first) is storage_of(second))
     return bool(np.may_share_memory(first._array, second._array))
 
 

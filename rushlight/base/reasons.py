@@ -626,11 +626,6 @@ REASONS: dict[str, Reason] = {
         "State what is known of it with torch._check.",
     ),
     # -- code generation
-    "RL0801": Reason(
-        "compile_graph: '{name}' has symbolic sizes {sizes}; compile a graph captured with static "
-        "shapes (dynamic=False)",
-        "Native code is written for fixed sizes.",
-    ),
     "RL0802": Reason(
         "compile_graph: node '{node}' is a {op}; graphs to compile hold calls of functions only "
         "(trace with make_fx or export first)",

@@ -8,6 +8,16 @@ from rushlight.base.errors import Reason
 __all__ = ["EXPORT_REASONS"]
 
 EXPORT_REASONS: dict[str, Reason] = {
+    "RL1502": Reason(
+        "An input of the program is given another geometry in place",
+        "A program without writes returns new values of its inputs, which have their sizes.",
+        "Use an op that returns a view instead, such as transpose for transpose_.",
+    ),
+    "RL1503": Reason(
+        "The program writes to the constant {name}",
+        "Only parameters, buffers and inputs of the call have new values after a call.",
+        "Register the tensor with register_buffer().",
+    ),
     "RL1530": Reason(
         "Attempted to add {other} to {name}, where an integer was expected. "
         "(Only increasing linear operations with integer coefficients are supported.)",

@@ -64,6 +64,11 @@ JIT_REASONS: dict[str, Reason] = {
         "An operator follows from the kind of a node and the types of its inputs.",
         "Give the inputs the types that one of the operator's schemas asks for.",
     ),
+    "RL1460": Reason(
+        "{layer} cannot be compiled",
+        "Layers of the package are compiled from typed forms, and this one has none.",
+        "Trace it, or call it in a method marked with @torch.jit.ignore.",
+    ),
     "RL1490": Reason(
         "Could not write {what} as Python", "The language has loops of one kind or the other."
     ),

@@ -24,14 +24,15 @@ from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dispatch import disabled_torch_function
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.modes import is_traceable_wrapper_subclass
-from rushlight.core.op import OpOverload, OpOverloadPacket
+from rushlight.core.op import OpOverload, OpOverloadPacket, Tag
 from rushlight.core.parameter import Parameter
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor as RealTensor
 from rushlight.nn.module import Module
-from rushlight.opset import functions
+from rushlight.opset import functions, registry
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
+from rushlight.symbolic.sources import source_name
 
 __all__ = ["TorchWorld"]
 
@@ -52,13 +53,10 @@ UNSAFE = {
     "map_", "__array__", "__bool__", "__float__", "__int__", "__index__", "__len__", "__format__",
     "__repr__", "__dlpack__", "register_post_accumulate_grad_hook", "pin_memory", "to_sparse",
 }  # fmt: skip
-# Functions that draw numbers, so that a graph with one is never run twice.
-RANDOM = {
-    "rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson",
-    "dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d",
-    "dropout2d", "dropout3d", "rrelu", "gumbel_softmax", "rand_like", "randn_like", "randint_like",
-    "native_dropout", "scaled_dot_product_attention", "multi_head_attention_forward", "rnn_tanh",
-    "fractional_max_pool2d", "fractional_max_pool3d", "lstm", "gru", "rnn_relu",
+# Functions that draw numbers and are no ops.
+DRAWING = {
+    "dropout1d", "dropout2d", "dropout3d", "gumbel_softmax", "multi_head_attention_forward",
+    "fractional_max_pool2d", "fractional_max_pool3d",
 }  # fmt: skip
 # Where functions live that are nodes of a graph.
 OPERATORS = (
@@ -117,6 +115,24 @@ class NamedText:
         self.name = name
 
 
+def is_fake(value: Any) -> bool:
+    return isinstance(value, RealTensor)
+
+
+def settled_sizes(text: str, example: Any) -> list[str]:
+    """Tests that fail where sizes or strides are not those that the graph turned out to need."""
+    if not is_fake(example):
+        return []
+    numbers = [(f"shape[{dim}]", 1, n) for dim, n in enumerate(example.shape)]
+    width = example.dtype.itemsize
+    numbers += [(f"strides[{dim}]", width, n) for dim, n in enumerate(example.stride())]
+    return [
+        f"{text}._array.{name} != {number.node.settled() * factor}"
+        for name, factor, number in numbers
+        if isinstance(number, SymInt) and number.node.is_constant()
+    ]
+
+
 class TorchWorld(World):
     library = ("rushlight", "torch")
 
@@ -162,7 +178,8 @@ class TorchWorld(World):
         return cls in CONTEXTS
 
     def has_effects(self, target: Any, name: str) -> bool:
-        return name in RANDOM
+        # A graph that draws numbers is never run twice.
+        return name in DRAWING or draws_numbers(name)
 
     # -- tensors and numbers -----------------------------------------------------------------------
 
@@ -290,9 +307,24 @@ class TorchWorld(World):
     def shape_guards(self, read: Any) -> list[str]:
         if not self.symbolic:
             return []
-        sources = [NamedText(read(source)) for source in self.symbolic]
+        texts = {source: read(source) for source in self.symbolic}
         examples = list(self.symbolic.values())
-        return [f"not ({text})" for text in self.env.produce_guards(examples, sources)]
+        widths = {texts[s]: e.dtype.itemsize for s, e in self.symbolic.items() if is_fake(e)}
+
+        def text_of(source: Any) -> str:
+            """Sizes and strides as arrays tell them, which is quicker."""
+            base = source_name(getattr(source, "base", ""))
+            if base in widths and source.prop == "size":
+                return f"{base}._array.shape[{source.idx}]"
+            if base in widths and source.prop == "stride":
+                return f"{base}._array.strides[{source.idx}] // {widths[base]}"
+            return source_name(source)
+
+        sources = [NamedText(text) for text in texts.values()]
+        found = [f"not ({t})" for t in self.env.produce_guards(examples, sources, text_of)]
+        for source, example in self.symbolic.items():
+            found += settled_sizes(texts[source], example)
+        return found
 
     def run(self, op: str, target: Any, args: Any, kwargs: Any, grad: bool) -> Any:
         state = LOCAL.state
@@ -535,3 +567,12 @@ class TorchWorld(World):
         if "enabled" not in given or tracer.truth(given["enabled"]):
             raise Break("autocast")
         return New(autocast)
+
+
+def draws_numbers(name: str) -> bool:
+    """Whether the op of a function's name says that it draws numbers."""
+    try:
+        found = registry.packet(name)
+    except KeyError:
+        return False
+    return any([Tag.nondeterministic_seeded in op.tags for op in found.table.values()])

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from rushlight.codegen import native
+from rushlight.codegen.extents import hint_of, is_static
 from rushlight.codegen.fusion import fuse, shrink_buffers
 from rushlight.codegen.loops import Buffer, Kernel, Statement
 from rushlight.codegen.program import LoopProgram, read_graph
@@ -35,8 +36,10 @@ class Compiled:
         self.scope = writer.scope
         if writer.entries:
             self.ir = writer.module.text()
-            points = [prod(k.sizes) for k in schedule if isinstance(k, Kernel)]
-            self.library = native.compile_text(self.ir, writer.entries, max(points) > TINY)
+            sizes = [k.sizes for k in schedule if isinstance(k, Kernel)]
+            points = [prod([hint_of(size) for size in each]) for each in sizes]
+            thorough = max(points) > TINY or not all(map(is_static, sizes))
+            self.library = native.compile_text(self.ir, writer.entries, thorough)
             for name in writer.entries:
                 self.scope[name] = self.library.function(name)
         exec(compile(self.source, "<rushlight compiled graph>", "exec"), self.scope)
@@ -54,7 +57,8 @@ class Compiled:
 
 def lower(module: GraphModule, example_inputs: Sequence[Any] | None) -> Compiled:
     """Compile a functional graph. The result takes and returns what the graph does; its inputs
-    must have the sizes, strides and dtypes that the graph was captured with."""
+    must have the sizes, strides and dtypes that the graph was captured with, where symbols stand
+    for what guards allow."""
     if example_inputs is not None:
         example_inputs = module.graph.process_inputs(*example_inputs)
     program = read_graph(module, example_inputs, native.this_host().converts_half)

@@ -14,8 +14,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.arrays.precision import HALVES
+from rushlight.codegen.vectormath import FUNCTIONS
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype
+from rushlight.symbolic.numbers import SymInt
 
 if TYPE_CHECKING:
     from rushlight.codegen.loops import Buffer
@@ -23,14 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Builder", "Expression", "Inexpressible", "rebuilt"]
 
 # Functions of floats that the printer knows, by number of operands.
-UNARY_FUNCTIONS = frozenset(
-    (
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin",
-        "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
-        "sigmoid", "rsqrt",
-    )
-)  # fmt: skip
 BINARY_FUNCTIONS = frozenset(("pow", "atan2", "hypot", "fmod"))
+UNARY_FUNCTIONS = frozenset([name for name, _ in FUNCTIONS]) - BINARY_FUNCTIONS
 SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=",
     "gt": ">", "ge": ">=", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>",
@@ -71,7 +67,7 @@ class Expression:
         op = self.op
         if op == "load" or op == "index":
             return show_load(self)
-        if op == "const":
+        if op == "const" or op == "extent":
             return repr(self.payload)
         inside = [
             names[argument] if names and argument in names else argument.text(show_load, names)
@@ -239,7 +235,10 @@ class Builder:
             found = self.table[key] = Expression(self, op, args, dtype, payload)
         return found
 
-    def const(self, value: complex, dtype: dtype) -> Expression:
+    def const(self, value: complex | SymInt, dtype: dtype) -> Expression:
+        if isinstance(value, SymInt):
+            # A size that a call tells.
+            return self.cast(self.make("extent", (), dtypes.int64, value), dtype)
         return self.make("const", (), dtype, number_of(dtype, value))
 
     def load(
@@ -296,9 +295,13 @@ class Builder:
     def like(self, value: float, other: Expression) -> Expression:
         """A Python number as NumPy takes it beside an array."""
         self.check(other)
+        dtype = other.dtype
+        if isinstance(value, SymInt):
+            if dtype.category != FLOAT and dtype is not dtypes.int64:
+                raise Inexpressible(f"a number that may be out of range of {dtype}")
+            return self.const(value, dtype)
         if type(value) not in (bool, int, float):
             raise Inexpressible(f"a {type(value).__name__}")
-        dtype = other.dtype
         if dtype.category < FLOAT and type(value) is float:
             raise Inexpressible("a float beside integers")
         if dtype.category == BOOL and type(value) is not bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from rushlight.codegen.expressions import Expression, rebuilt
+from rushlight.codegen.expressions import Expression, Inexpressible, rebuilt
 from rushlight.codegen.loops import (
     Buffer,
     Ints,
@@ -65,21 +65,18 @@ def spread(statement: Statement, sizes: Ints, dims: list[int]) -> Statement:
 
 def reshaped(statement: Statement, sizes: Ints) -> Statement | None:
     """A statement without fold over another factorisation of its space."""
-    strides = geometry.view_strides(statement.shape, statement.strides, sizes)
-    if strides is None:
-        return None
-    fits = True
 
     def change(steps: Ints, offset: int) -> tuple[Ints, int]:
-        nonlocal fits
         found = geometry.view_strides(statement.shape, steps, sizes)
         if found is None:
-            fits = False
-            return tuple([0] * len(sizes)), offset
+            raise Inexpressible("steps that differ inside a dim")
         return found, offset
 
-    value = restrided(statement.value, change)
-    return Statement(statement.target, sizes, strides, value) if fits else None
+    try:
+        strides, _ = change(statement.strides, 0)
+        return Statement(statement.target, sizes, strides, restrided(statement.value, change))
+    except Inexpressible:
+        return None
 
 
 def rows_of(statement: Statement) -> Ints:

@@ -12,8 +12,11 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from rushlight.codegen import vectormath
+from rushlight.codegen.buffers import ALIGNMENT
 from rushlight.codegen.expressions import BINARY_FUNCTIONS, UNARY_FUNCTIONS, Expression, walk
+from rushlight.codegen.extents import Atom, Extent, hint_of
 from rushlight.codegen.loops import Buffer, Ints, Kernel, Loop, Statement, accesses, loop_order
+from rushlight.codegen.plan import Plan
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype
 
@@ -70,29 +73,41 @@ class ModuleText:
         self.declared: set[str] = set()
         self.math: set[tuple[str, str]] = set()
 
-    def add_kernel(self, kernel: Kernel) -> tuple[str, list[Buffer]]:
-        """Add a kernel, unless there is one that does the same; its name and arguments."""
+    def add_kernel(self, kernel: Kernel) -> tuple[str, list[Buffer], list[Atom]]:
+        """Add a kernel, unless there is one that does the same; its name and arguments: memory,
+        then numbers."""
         text = KernelText(self, kernel)
         body = text.function()
         name = self.kernels.get(body)
         if name is None:
             name = self.kernels[body] = f"kernel{len(self.kernels)}"
             self.functions.append(f"define internal void @{name}{body}")
-        return name, text.buffers
+        return name, text.buffers, list(text.atoms)
 
-    def add_entry(self, name: str, calls: list[tuple[str, list[Any]]], count: int) -> None:
-        """An entry point over `count` arrays; an argument of a call is the number of an array, or
-        (number, offset in bytes)."""
-        lines = []
+    def add_entry(
+        self,
+        name: str,
+        calls: list[tuple[str, list[Buffer], list[Atom]]],
+        arrays: list[Buffer],
+        scratch: Plan,
+        atoms: list[Atom],
+    ) -> None:
+        """An entry point over arrays, behind them one of scratch memory where there is any, and
+        behind that numbers."""
+        lines: list[str] = []
+        count = len(arrays) + (not scratch.is_empty)
         for at in range(count):
-            lines.append(f"  %o{at} = getelementptr ptr, ptr %args, i64 {at}")
-            if self.reads_arrays:
-                lines.append(f"  %a{at} = load ptr, ptr %o{at}, align 8")
-                lines.append(f"  %d{at} = getelementptr i8, ptr %a{at}, i64 {DATA_OFFSET}")
-                lines.append(f"  %p{at} = load ptr, ptr %d{at}, align 8")
-            else:
-                lines.append(f"  %p{at} = load ptr, ptr %o{at}, align 8")
-        body = "\n".join(lines + self.kernel_calls(calls))
+            lines += self.array_lines(at)
+        for at in range(count, count + len(atoms)):
+            lines += self.number_lines(at)
+        numbers = {atom: f"%n{count + at}" for at, atom in enumerate(atoms)}
+        places = {buffer: f"%p{at}" for at, buffer in enumerate(arrays)}
+        lines += self.scratch_places(scratch, places, numbers)
+        for kernel, given, sizes in calls:
+            texts = [f"ptr {places[buffer]}" for buffer in given]
+            texts += [f"i64 {numbers[atom]}" for atom in sizes]
+            lines.append(f"  call void @{kernel}({', '.join(texts)})")
+        body = "\n".join(lines)
         if self.reads_arrays:
             self.declared.add("declare void @Py_IncRef(ptr)")
             head = f"define ptr @{name}(ptr %self, ptr %args, i64 %count) #0 {{"
@@ -101,18 +116,52 @@ class ModuleText:
             head, end = f"define void @{name}(ptr %args) #0 {{", "  ret void\n}"
         self.functions.append(f"{head}\n{body}\n{end}")
 
-    def kernel_calls(self, calls: list[tuple[str, list[Any]]]) -> list[str]:
+    def array_lines(self, at: int) -> list[str]:
+        """The lines that find the data of an argument that is an array."""
+        place = f"  %o{at} = getelementptr ptr, ptr %args, i64 {at}"
+        if not self.reads_arrays:
+            return [place, f"  %p{at} = load ptr, ptr %o{at}, align 8"]
+        return [
+            place,
+            f"  %a{at} = load ptr, ptr %o{at}, align 8",
+            f"  %d{at} = getelementptr i8, ptr %a{at}, i64 {DATA_OFFSET}",
+            f"  %p{at} = load ptr, ptr %d{at}, align 8",
+        ]
+
+    def number_lines(self, at: int) -> list[str]:
+        """The lines that read an argument that is an integer."""
+        place = f"  %o{at} = getelementptr ptr, ptr %args, i64 {at}"
+        if not self.reads_arrays:
+            return [place, f"  %n{at} = load i64, ptr %o{at}, align 8"]
+        self.declared.add("declare i64 @PyLong_AsSsize_t(ptr)")
+        return [
+            place,
+            f"  %a{at} = load ptr, ptr %o{at}, align 8",
+            f"  %n{at} = call i64 @PyLong_AsSsize_t(ptr %a{at})",
+        ]
+
+    def scratch_places(
+        self, scratch: Plan, places: dict[Buffer, str], numbers: dict[Atom, str]
+    ) -> list[str]:
+        """The lines that find buffers in scratch memory, which is the array behind the others."""
         lines: list[str] = []
-        for at, (kernel, places) in enumerate(calls):
-            given = []
-            for number, place in enumerate(places):
-                if type(place) is tuple:
-                    name = f"%s{at}.{number}"
-                    lines.append(f"  {name} = getelementptr i8, ptr %p{place[0]}, i64 {place[1]}")
-                    given.append(f"ptr {name}")
-                else:
-                    given.append(f"ptr %p{place}")
-            lines.append(f"  call void @{kernel}({', '.join(given)})")
+        base = f"%p{len(places)}"
+
+        def put(text: str) -> str:
+            name = f"%s{len(lines)}"
+            lines.append(f"  {name} = {text}")
+            return name
+
+        for buffer, offset in scratch.offsets.items():
+            places[buffer] = put(f"getelementptr i8, ptr {base}, i64 {offset}")
+        start = str(scratch.fixed)
+        slots = []
+        for slot in scratch.slots:
+            slots.append(start)
+            end = put(f"add i64 {extent_value(slot, numbers, put)}, {ALIGNMENT - 1}")
+            start = put(f"add i64 {start}, {put(f'and i64 {end}, -{ALIGNMENT}')}")
+        for buffer, number in scratch.slotted.items():
+            places[buffer] = put(f"getelementptr i8, ptr {base}, i64 {slots[number]}")
         return lines
 
     def text(self) -> str:
@@ -120,6 +169,20 @@ class ModuleText:
         parts = [self.head, *functions, *self.functions]
         parts += [*sorted(self.declared | declared), self.attributes]
         return "\n".join(parts)
+
+
+def extent_value(extent: Extent, numbers: dict[Atom, str], put: Callable[[str], str]) -> str:
+    """A size computed from its atoms."""
+    total = ""
+    for atoms, factor in extent.terms.items():
+        factors = [numbers[atom] for atom in atoms]
+        if factor != 1 or not factors:
+            factors.append(str(factor))
+        term = factors[0]
+        for other in factors[1:]:
+            term = put(f"mul nsw i64 {term}, {other}")
+        total = put(f"add nsw i64 {total}, {term}") if total else term
+    return total
 
 
 class KernelText:
@@ -132,6 +195,10 @@ class KernelText:
         self.pointers = {buffer: f"%p{at}" for at, buffer in enumerate(self.buffers)}
         self.lines: list[str] = []
         self.allocas: list[str] = []
+        # Parameters for the atoms of sizes, and sizes computed of them before all loops.
+        self.atoms: dict[Atom, str] = {}
+        self.extents: dict[Extent, str] = {}
+        self.head: list[str] = []
         self.count = 0
         self.block = "entry"
         self.indices: dict[int, str] = {}
@@ -145,7 +212,7 @@ class KernelText:
         """Choose the order of loops, and walk neighbours that memory holds as one dim in one."""
         kernel = self.kernel
         self.order = loop_order(kernel.sizes, kernel.statements())
-        self.sizes = dict(enumerate(kernel.sizes))
+        self.sizes: dict[int, Any] = dict(enumerate(kernel.sizes))
         self.rows = [dim for dim in self.order if dim in (kernel.rows or ())]
         self.loop_dims = [[d for d in self.order if d in loop.dims] for loop in kernel.loops]
         every: set[Ints] = set()
@@ -189,10 +256,28 @@ class KernelText:
     def function(self) -> str:
         """Parameters and body."""
         self.nest(self.rows, self.row)
-        given = ", ".join([f"ptr noalias {self.pointers[b]}" for b in self.buffers])
+        given = [f"ptr noalias {self.pointers[b]}" for b in self.buffers]
+        given += [f"i64 {name}" for name in self.atoms.values()]
         body = "\n".join(self.lines)
-        head = "\n".join(["entry:", *self.allocas])
-        return f"({given}) #0 {{\n{head}\n{body}\n  ret void\n}}"
+        head = "\n".join(["entry:", *self.allocas, *self.head])
+        return f"({', '.join(given)}) #0 {{\n{head}\n{body}\n  ret void\n}}"
+
+    def number(self, value: int | Extent) -> str:
+        """A size or stride as an operand."""
+        if not isinstance(value, Extent):
+            return str(value)
+        found = self.extents.get(value)
+        if found is None:
+            for atom in value.atoms():
+                self.atoms.setdefault(atom, f"%n{len(self.atoms)}")
+            found = self.extents[value] = extent_value(value, self.atoms, self.put_first)
+        return found
+
+    def put_first(self, text: str) -> str:
+        """A value computed before all loops."""
+        name = f"%e{len(self.head)}"
+        self.head.append(f"  {name} = {text}")
+        return name
 
     def nest(self, dims: list[int], body: Callable[[], None]) -> None:
         """Loops over dims, outermost first, around what `body` writes."""
@@ -200,15 +285,33 @@ class KernelText:
             body()
             return
         dim, rest = dims[0], dims[1:]
-        self.counted(dim, "0", str(self.sizes[dim]), 1, lambda: self.nest(rest, body))
+        self.whole_dim(dim, 1, lambda: self.nest(rest, body))
 
-    def counted(self, dim: int, start: str, stop: str, step: int, body: Callable[[], None]) -> None:
-        """One loop of at least one turn; inside it the dim has an index."""
+    def whole_dim(self, dim: int, step: int, body: Callable[[], None]) -> None:
+        """A loop over a dim, which may have no elements."""
+        size = self.sizes[dim]
+        least = size.least if isinstance(size, Extent) else size
+        self.counted(dim, "0", self.number(size), step, body, least is None or least < 1)
+
+    def counted(
+        self,
+        dim: int,
+        start: str,
+        stop: str,
+        step: int,
+        body: Callable[[], None],
+        may_be_empty: bool = False,
+    ) -> None:
+        """One loop of at least one turn, unless told otherwise; inside it the dim has an index."""
         self.count += 1
         name = f"loop{self.count}"
         index = f"%i{self.count}"
         before = self.block
-        self.lines.append(f"  br label %{name}")
+        if may_be_empty:
+            some = self.put(f"icmp ult i64 {start}, {stop}")
+            self.lines.append(f"  br i1 {some}, label %{name}, label %{name}.end")
+        else:
+            self.lines.append(f"  br label %{name}")
         self.label(name)
         at = len(self.lines)
         outer = self.indices.get(dim)
@@ -235,11 +338,12 @@ class KernelText:
         along: set[int] = set()
         for statement in loop.statements:
             for strides in accesses(statement):
-                steps = [(abs(strides[d]), d) for d in dims if strides[d]]
+                steps = [(abs(hint_of(strides[d])), d) for d in dims if strides[d]]
                 if len(steps) > 1:
                     along.add(min(steps)[1])
-        others = [d for d in along if d != dims[-1] and self.sizes[d] >= 2 * TILE[0]]
-        if dims[-1] not in along or len(others) != 1 or self.sizes[dims[-1]] < 2 * TILE[1]:
+        others = [d for d in along if d != dims[-1] and hint_of(self.sizes[d]) >= 2 * TILE[0]]
+        last = hint_of(self.sizes[dims[-1]])
+        if dims[-1] not in along or len(others) != 1 or last < 2 * TILE[1]:
             return None
         return others[0], dims[-1]
 
@@ -254,9 +358,10 @@ class KernelText:
             for dim, start, side in zip(pair, corner, TILE):
                 end = self.put(f"add nuw nsw i64 {start}, {side}")
                 size = self.sizes[dim]
-                if size % side:
+                if isinstance(size, Extent) or size % side:
                     self.module.declared.add("declare i64 @llvm.umin.i64(i64, i64)")
-                    end = self.put(f"call i64 @llvm.umin.i64(i64 {end}, i64 {size})")
+                    most = self.number(size)
+                    end = self.put(f"call i64 @llvm.umin.i64(i64 {end}, i64 {most})")
                 ends.append(end)
             self.counted(
                 first,
@@ -267,14 +372,7 @@ class KernelText:
             )
 
         def blocks() -> None:
-            sizes = [str(self.sizes[dim]) for dim in pair]
-            self.counted(
-                first,
-                "0",
-                sizes[0],
-                TILE[0],
-                lambda: self.counted(last, "0", sizes[1], TILE[1], inside),
-            )
+            self.whole_dim(first, TILE[0], lambda: self.whole_dim(last, TILE[1], inside))
 
         self.nest(outer, blocks)
 
@@ -368,13 +466,13 @@ class KernelText:
         found = self.known(key)
         if found is not None:
             return found
-        total: str | None = str(offset) if offset else None
+        total: str | None = self.number(offset) if offset else None
         for dim in self.order:
             step = strides[dim]
             if not step:
                 continue
             index = self.indices[dim]
-            term = index if step == 1 else self.put(f"mul nsw i64 {index}, {step}")
+            term = index if step == 1 else self.put(f"mul nsw i64 {index}, {self.number(step)}")
             total = term if total is None else self.put(f"add nsw i64 {total}, {term}")
         value = "0" if total is None else total
         self.scopes[-1][key] = value
@@ -417,6 +515,8 @@ class KernelText:
         dtype = node.dtype
         if node.op == "const":
             return literal(node.payload, dtype)
+        if node.op == "extent":
+            return self.number(node.payload)
         if node.op == "load":
             buffer, strides, offset = node.payload
             kept = self.known((buffer, strides)) if offset == 0 else None

@@ -3,16 +3,19 @@
 A statement assigns, for every point of its space, an expression to an element of its target, or
 folds the expression into it (a reduction: the target does not move along the reduced axes). All
 accesses are strided: an address is an offset plus the dot product of indices and strides, so a
-view costs nothing. Every buffer is written by one statement. A kernel runs its `rows` as
-outer loops and inside them its loops in order; `print(kernel)` shows it as Python.
+view costs nothing; sizes and strides may be `Extent`s. Every buffer is written by one statement. A
+kernel runs its `rows` as outer loops and inside them its loops in order; `print(kernel)` shows it
+as Python.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import prod
+from typing import Any
 
 from rushlight.codegen.expressions import Expression, rebuilt, shared, walk
+from rushlight.codegen.extents import hint_of
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype
 
@@ -37,12 +40,12 @@ class Buffer:
         self.role = role
 
     @property
-    def extent(self) -> int:
-        """How many elements its memory holds."""
-        return 0 if 0 in self.shape else int(geometry.storage_extent(self.shape, self.strides))
+    def extent(self) -> Any:
+        """How many elements its memory holds; an `Extent` where only a call tells."""
+        return 0 if 0 in self.shape else geometry.storage_extent(self.shape, self.strides)
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> Any:
         return self.extent * self.dtype.itemsize
 
     def __repr__(self) -> str:
@@ -152,10 +155,10 @@ def loop_order(sizes: Ints, statements: list[Statement]) -> list[int]:
     reach = -1
     for statement in statements:
         for strides in accesses(statement):
-            covered = prod([size for size, step in zip(sizes, strides) if step])
+            covered = prod([hint_of(size) for size, step in zip(sizes, strides) if step])
             if covered > reach:
                 best, reach = strides, covered
-    return sorted(range(len(sizes)), key=lambda dim: -abs(best[dim]) or -(1 << 62))
+    return sorted(range(len(sizes)), key=lambda dim: -abs(hint_of(best[dim])) or -(1 << 62))
 
 
 # -- text -----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.arrays.precision import HALVES
 from rushlight.codegen.expressions import Expression, Inexpressible
+from rushlight.codegen.extents import Extent
 from rushlight.codegen.loops import Ints, restrided
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -41,6 +42,11 @@ class Lowering:
     def refuse(self, why: str) -> NoReturn:
         """Leave a case to the op's kernel."""
         raise Inexpressible(why)
+
+    @property
+    def shape(self) -> Ints:
+        """The sizes of the one tensor that the op answers."""
+        return self.program.sizes.read_all(self.val.shape)
 
     # -- operands ---------------------------------------------------------------------------------
 
@@ -102,7 +108,7 @@ class Lowering:
     def mean(self, expr: Expression, shape: Ints, axes: Ints) -> Expression:
         total = self.fold("sum", expr, shape, axes)
         count = math.prod([shape[axis] for axis in axes])
-        return self.m.divide(total, float(count))
+        return self.m.divide(total, count)
 
     def without(self, expr: Expression, axes: Ints, keepdim: bool = False) -> Expression:
         """An expression that is constant along `axes` without them."""
@@ -118,6 +124,8 @@ class Lowering:
 
     def filled(self, number: float, dtype: dtype) -> Expression:
         """A number that every element is."""
+        if isinstance(number, Extent) and dtype in (dtypes.int64, dtypes.float32, dtypes.float64):
+            return self.m.const(number, dtype)
         if dtype in HALVES or type(number) not in (bool, int, float):
             self.refuse(f"fill of {dtype}")
         if dtype.category == INTEGER and int(number) != number:
@@ -180,7 +188,7 @@ def average(
 def extreme(
     build: Lowering, name: str, value: Value, axes: Ints, given: dtype | None
 ) -> Expression:
-    if 0 in value.shape:
+    if not all([value.shape[axis] >= 1 for axis in axes]):
         build.refuse("an extreme of nothing")
     expr = build.widen(value)
     if expr.dtype.category == BOOL:
@@ -215,7 +223,7 @@ FOLDS: dict[str, Callable[..., Expression]] = {
 
 @method
 def multiplied(build: Lowering, op: OpOverload, left: Value, right: Value) -> Expression:
-    return build.program.product(left, right, tuple(build.val.shape))
+    return build.program.product(left, right, build.shape)
 
 
 @method
@@ -237,7 +245,7 @@ def multiplied_and_added(
         found = m.multiply(found, m.const(alpha, found.dtype))
     if beta == 0:
         return found
-    added = build.spread(self, tuple(build.val.shape), self.dtype)
+    added = build.spread(self, build.shape, self.dtype)
     found = m.add(found, added if beta == 1 else m.multiply(added, m.const(beta, found.dtype)))
     return found
 
@@ -253,7 +261,7 @@ def copied(build: Lowering, op: OpOverload, *args: Any) -> Expression:
     if layout is not None and layout.name != "strided":
         build.refuse("a copy to elsewhere")
     source = args[op.tensor_positions[-1]]
-    return build.spread(source, tuple(build.val.shape), build.val.dtype)
+    return build.spread(source, build.shape, build.val.dtype)
 
 
 @method

@@ -103,14 +103,15 @@ class Library:
         self.fast = here.fast
 
     def function(self, name: str) -> Callable[..., Any]:
-        """An entry point as a function of arrays."""
+        """An entry point as a function of arrays and, behind them, integers."""
         if self.fast:
             return self.builtin(name)
         # The lock stays held, as in a builtin.
         call = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.tracker[name])
 
-        def plain(*arrays: np.ndarray[Any, Any]) -> None:
-            pointers = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+        def plain(*given: Any) -> None:
+            words = [a if type(a) is int else a.ctypes.data for a in given]
+            pointers = (ctypes.c_size_t * len(given))(*words)
             call(ctypes.addressof(pointers))
 
         return plain

@@ -11,7 +11,7 @@ Memory has the strides that the node's `meta["val"]` tells, which are those of a
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rushlight.arrays.precision import HALVES
@@ -24,8 +24,10 @@ from rushlight.codegen.expressions import (
     Inexpressible,
     walk,
 )
+from rushlight.codegen.extents import Extent, hint_of, is_static
 from rushlight.codegen.loops import Buffer, Ints, Statement, accesses, restrided
 from rushlight.codegen.lowerings import METHODS, Lowering
+from rushlight.codegen.sizes import SizeReader
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -34,6 +36,7 @@ from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor, shell
 from rushlight.graph.node import Node
 from rushlight.opset.elementwise import POINTWISE, number_array
+from rushlight.symbolic.numbers import SymInt
 
 if TYPE_CHECKING:
     from rushlight.fx.graph_module import GraphModule
@@ -74,6 +77,7 @@ class Call:
 
     __slots__ = (
         "args",
+        "binds",
         "given",
         "kwargs",
         "made",
@@ -82,6 +86,7 @@ class Call:
         "picks",
         "results",
         "through_dispatch",
+        "views",
     )
 
     def __init__(
@@ -101,10 +106,15 @@ class Call:
         self.given: set[Buffer] = set()
         self.made: list[Buffer] = []
         self.through_dispatch = False
+        # Whether it gives one view of its first argument, made below autograd.
+        self.views = False
+        # Lines that keep sizes which only its results tell.
+        self.binds: list[str] = []
 
     @property
     def is_barrier(self) -> bool:
-        return not isinstance(self.op, OpOverload) or bool(self.op._schema.is_mutable)
+        is_pure = isinstance(self.op, OpOverload) and not self.op._schema.is_mutable
+        return bool(self.binds) or not is_pure
 
     def reads(self) -> set[Buffer]:
         return self.given
@@ -156,14 +166,6 @@ class Name:
         return self.name
 
 
-def facts_of(value: Tensor, name: str) -> tuple[Ints, Ints, dtype]:
-    """Sizes, strides and dtype of a tensor without values; refuses what is not static."""
-    sizes, strides = tuple(value.shape), tuple(value.stride())
-    if not all([type(number) is int for number in (*sizes, *strides)]):
-        raise error("RL0801", NotImplementedError, name=name, sizes=geometry.show(sizes))
-    return sizes, strides, value.dtype
-
-
 class LoopProgram:
     """The steps of a graph and the names that go in and out."""
 
@@ -180,12 +182,18 @@ class LoopProgram:
         # Temporaries that are already some value's own memory.
         self.adopted: set[Buffer] = set()
         self.count = 0
+        self.sizes = SizeReader(self.fresh)
 
     # -- naming and memory -------------------------------------------------------------------------
 
     def fresh(self, stem: str) -> str:
         self.count += 1
         return f"{stem}{self.count}"
+
+    def facts(self, value: Tensor) -> tuple[Ints, Ints, dtype]:
+        """Sizes, strides and dtype of a tensor without values."""
+        sizes, strides = self.sizes.read_all(value.shape), self.sizes.read_all(value.stride())
+        return sizes, strides, value.dtype
 
     def held(self, name: str, shape: Ints, strides: Ints, dtype: dtype) -> Value:
         """The value of a tensor that a variable holds."""
@@ -258,10 +266,13 @@ class LoopProgram:
             length *= shape[axis]
         inner = runs_inside(expr, shape, axes)
         result = expr.dtype
-        if kind == "sum" and result is dtypes.float32 and length > (LONG if inner else OUTER):
+        most = LONG if inner else OUTER
+        is_long = not is_static((length,)) or length > most
+        if kind == "sum" and result is dtypes.float32 and is_long:
             # Long sums keep their accuracy in double; short stretches of memory first in single.
             last = innermost(expr, shape, axes)
-            if inner and OUTER < shape[last] <= LONG and len(axes) > 1:
+            is_stretch = is_static((shape[last],)) and OUTER < shape[last] <= LONG
+            if inner and is_stretch and len(axes) > 1:
                 expr = self.fold("sum", expr, shape, (last,))
                 shape = tuple([1 if dim == last else size for dim, size in enumerate(shape)])
             expr = self.m.cast(expr, dtypes.float64)
@@ -314,11 +325,9 @@ class LoopProgram:
             base.expr = self.through_memory(base)
         assert value.expr is not None
         try:
-            found = viewed(base, op, args[1:], None if pick is None else range(pick + 1))
+            return viewed(base, op, args[1:], value.shape, pick)
         except Inexpressible:
             return value.expr
-        expr: Expression = found if pick is None else found[pick]
-        return expr
 
     def as_operand(self, value: Value, expr: Expression) -> tuple[Buffer, bool] | None:
         buffer, strides, offset = expr.payload
@@ -352,13 +361,16 @@ class LoopProgram:
         found = self.tensors.get(value)
         if found is not None:
             return found
-        if value.base is not None:
+        if value.base is not None and not self.is_whole(value):
             op, args, pick = value.base
             name = self.fresh("t")
             given = [self.argument(a) for a in args]
-            call = Call(op, *with_keywords(op, given), [name])
+            call = Call(op, given, {}, [name])
             call.picks = pick
-            call.through_dispatch = True
+            call.views = op.body is None
+            if not call.views:
+                call.args, call.kwargs = with_keywords(op, given)
+                call.through_dispatch = True
             call.given = self.given_to(args)
             self.steps.append(call)
             self.tensors[value] = name
@@ -368,6 +380,22 @@ class LoopProgram:
             buffer.role = "result"
         self.tensors[value] = buffer.name
         return buffer.name
+
+    def is_whole(self, value: Value) -> bool:
+        """Whether a view is all of some memory as that lies: then that memory's tensor serves."""
+        if value.expr is None:
+            return False
+        expr = self.through_memory(value)
+        if expr.op != "load" or expr.dtype is not value.dtype:
+            return False
+        buffer, strides, offset = expr.payload
+        here, there = (value.shape, value.strides), (buffer.shape, buffer.strides)
+        if offset or not here == there or strides != value.strides:
+            return False
+        if buffer.role not in ("given", "result", "temporary"):
+            return False
+        value.buffer = buffer
+        return True
 
     def argument(self, value: Any) -> Any:
         """An argument of a call, tensors by the names of their variables."""
@@ -381,36 +409,42 @@ class LoopProgram:
         found: set[Buffer] = set()
         for value in args:
             if isinstance(value, Value):
-                if value.buffer is not None:
-                    found.add(value.buffer)
+                # A view is made from its base, also where its elements were copied.
                 if value.base is not None:
                     found |= self.given_to(value.base[1])
+                elif value.buffer is not None:
+                    found.add(value.buffer)
             elif isinstance(value, (list, tuple)):
                 found |= self.given_to(value)
         return found
 
     def call(
-        self, node: Node, op: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+        self,
+        node: Node,
+        op: Callable[..., Any],
+        args: list[Any],
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Run an op as it is."""
+        """Run an op as it is. Arguments in the order of its schema come without `kwargs`."""
         if isinstance(op, OpOverload) and op._schema.is_mutable:
             self.settle()
         given = [self.argument(value) for value in args]
-        named = {name: self.argument(value) for name, value in kwargs.items()}
+        named = {name: self.argument(value) for name, value in (kwargs or {}).items()}
         results: list[str | None] = []
         val: Any = node.meta.get("val")
         many = isinstance(val, (tuple, list))
         made: list[Any] = []
         call = Call(op, given, named, results)
-        call.given = self.given_to([*args, *kwargs.values()])
+        call.given = self.given_to([*args, *(kwargs or {}).values()])
         for entry in val if many else [val]:
             if not isinstance(entry, Tensor):
                 results.append(self.fresh("t") if entry is not None or not many else None)
-                made.append(None if results[-1] is None else Name(results[-1]))
+                made.append(None if results[-1] is None else self.number(entry, results[-1], call))
                 continue
             name = self.fresh("t")
             results.append(name)
-            value = self.held(name, *facts_of(entry, node.name))
+            self.sizes.bind_tensor(entry, name, call.binds)
+            value = self.held(name, *self.facts(entry))
             assert value.buffer is not None
             call.made.append(value.buffer)
             made.append(value)
@@ -419,13 +453,22 @@ class LoopProgram:
             not isinstance(op, OpOverload)
             or op.body is not None
             or bool(op._schema.is_mutable)
-            or bool(op.is_view_op)
-            or bool(named)
+            or bool(op.is_view_op and many)
+            or kwargs is not None
         )
-        if call.through_dispatch and isinstance(op, OpOverload) and not named:
+        is_view = isinstance(op, OpOverload) and bool(op.is_view_op)
+        call.views = is_view and not call.through_dispatch
+        if call.through_dispatch and isinstance(op, OpOverload) and kwargs is None:
             call.args, call.kwargs = with_keywords(op, given)
         self.steps.append(call)
         return type(val)(made) if many else made[0]
+
+    def number(self, value: Any, name: str, call: Call) -> Any:
+        """A result that is no tensor: sizes may depend on it."""
+        if not isinstance(value, SymInt):
+            return Name(name)
+        self.sizes.bind_number(value, name, call.binds)
+        return self.sizes.read(value)
 
     def settle(self) -> None:
         """Before memory changes: put every pending value that reads given memory into its own."""
@@ -461,7 +504,7 @@ def walked(expr: Expression, shape: Ints) -> list[int]:
     found: list[int] = []
     probe = Statement(Buffer("", expr.dtype, (), (), ""), shape, (0,) * len(shape), expr)
     for strides in accesses(probe):
-        steps = [(abs(s), d) for d, s in enumerate(strides) if s and shape[d] != 1]
+        steps = [(abs(hint_of(s)), d) for d, s in enumerate(strides) if s and shape[d] != 1]
         if len(steps) > 1 or (steps and len([d for d in shape if d != 1]) == 1):
             found.append(min(steps)[1])
     return found
@@ -531,6 +574,9 @@ def meta_of(value: Any) -> Any:
     """An argument for shape rules: tensors without values in place of values."""
     if isinstance(value, Value):
         return shell(value.shape, value.strides, value.dtype, devices.meta)
+    if isinstance(value, Extent):
+        # Only that it is an integer counts.
+        return value.hint
     if isinstance(value, (list, tuple)):
         return type(value)([meta_of(item) for item in value])
     return value
@@ -555,16 +601,20 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
     if plan.working.is_complex or plan.working in UNWRITTEN or plan.result.is_complex:
         raise Inexpressible(f"{plan.working}")
     first = val[0] if isinstance(val, (tuple, list)) else val
-    shape = tuple(first.shape)
+    shape = program.sizes.read_all(first.shape)
     given: list[Any] = list(args)
     for position in op.tensor_positions:
         value = args[position]
         if isinstance(value, Value):
             given[position] = program.expanded(value, shape)
+        elif isinstance(value, Extent):
+            given[position] = m.const(value, dtypes.int64)
         elif value is not None and type(value) not in (int, float, bool):
             raise Inexpressible(f"a {type(value).__name__}")
     for position, chain in plan.casts:
-        if isinstance(args[position], Value):
+        if isinstance(args[position], Extent):
+            given[position] = m.const(args[position], dtypes.int64)
+        if isinstance(args[position], (Value, Extent)):
             for target in chain:
                 given[position] = m.cast(given[position], target)
         else:
@@ -582,13 +632,17 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
 # -- views ----------------------------------------------------------------------------------------
 
 
-def view_geometry(op: OpOverload, shape: Ints, strides: Ints, rest: list[Any], dtype: dtype) -> Any:
+def view_geometry(
+    op: OpOverload, shape: Ints, strides: Ints, rest: list[Any], dtype: dtype, wanted: Ints
+) -> Any:
+    """Sizes, strides and offset of a view, or a list of those; `wanted` are its sizes."""
     if op.options.get("reshapes"):
-        sizes = geometry.infer_size(rest[0], geometry.numel(shape))
-        found = geometry.view_strides(shape, strides, sizes)
+        if geometry.numel(wanted) != geometry.numel(shape):
+            raise Inexpressible("another number of elements")
+        found = geometry.view_strides(shape, strides, wanted)
         if found is None:
             raise Inexpressible("a reshape that copies")
-        return sizes, found, 0
+        return wanted, found, 0
     try:
         return op.rule("shape")(shell(shape, strides, dtype, devices.meta), *rest)
     except RuntimeError as error:
@@ -596,37 +650,43 @@ def view_geometry(op: OpOverload, shape: Ints, strides: Ints, rest: list[Any], d
 
 
 def apply_view(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) -> Any:
-    """A view's expression: that of its base with other strides."""
+    """A view's expression, that of its base with other strides; a tuple for several views."""
     base, rest = args[0], args[1:]
     if base.expr is None or any([isinstance(item, (Value, Tensor)) for item in rest]):
         raise Inexpressible(op.name())
+    several = isinstance(val, (tuple, list))
+    sizes = [program.sizes.read_all(entry.shape) for entry in (val if several else [val])]
+    picks = range(len(sizes)) if several else [None]
+
+    def views() -> Any:
+        found = [viewed(base, op, rest, wanted, pick) for wanted, pick in zip(sizes, picks)]
+        return tuple(found) if several else found[0]
+
     try:
-        return viewed(base, op, rest, val)
+        return views()
     except Inexpressible:
         # Strides of a broadcast or permuted operand may not allow it: those of memory may.
         if base.buffer is not None:
             raise
     program.realise(base)
-    return viewed(base, op, rest, val)
+    return views()
 
 
-def viewed(base: Value, op: OpOverload, rest: list[Any], val: Any) -> Any:
+def viewed(base: Value, op: OpOverload, rest: list[Any], wanted: Ints, pick: Any) -> Expression:
+    """The expression of a view of these sizes; `pick` says which of several."""
+
+    def change(strides: Ints, offset: int) -> tuple[Ints, int]:
+        found = view_geometry(op, base.shape, strides, rest, base.dtype, wanted)
+        if pick is not None:
+            found = found[pick]
+        if len(found) != 3:
+            raise Inexpressible("a view in another dtype")
+        if tuple(found[0]) != wanted:
+            raise Inexpressible("sizes in another form")
+        return tuple(found[1]), offset + found[2]
+
     assert base.expr is not None
-    several = isinstance(val, (tuple, list, range))
-
-    def of(pick: int | None) -> Expression:
-        def change(strides: Ints, offset: int) -> tuple[Ints, int]:
-            found = view_geometry(op, base.shape, strides, rest, base.dtype)
-            if pick is not None:
-                found = found[pick]
-            if len(found) != 3:
-                raise Inexpressible("a view in another dtype")
-            return tuple(found[1]), offset + found[2]
-
-        assert base.expr is not None
-        return restrided(base.expr, change)
-
-    return tuple([of(pick) for pick in range(len(val))]) if several else of(None)
+    return restrided(base.expr, change)
 
 
 # -- the walk -------------------------------------------------------------------------------------
@@ -651,33 +711,37 @@ def read_graph(
     """The program of a GraphModule whose nodes carry `meta["val"]`."""
     program = LoopProgram(converts_half)
     examples = iter(() if example_inputs is None else example_inputs)
+    given = [node for node in module.graph.nodes if node.op == "placeholder"]
+    read_inputs(program, given, [node.meta.get("val", next(examples, None)) for node in given])
     for node in module.graph.nodes:
-        read_node(program, module, node, examples)
+        if node.op != "placeholder":
+            read_node(program, module, node)
     return program
 
 
-def read_node(
-    program: LoopProgram, module: GraphModule, node: Node, examples: Iterator[Any]
-) -> None:
-    if node.op == "placeholder":
-        example = next(examples, None)
-        val = node.meta.get("val", example)
-        name = program.fresh("x")
-        if isinstance(val, Tensor):
-            value = program.held(name, *facts_of(val, node.name))
+def read_inputs(program: LoopProgram, nodes: list[Node], examples: list[Any]) -> None:
+    named = [(program.fresh("x"), example) for example in examples]
+    program.sizes.bind_inputs(named)
+    for node, (name, example) in zip(nodes, named, strict=True):
+        if isinstance(example, Tensor):
+            value = program.held(name, *program.facts(example))
             program.values[node] = value
             program.inputs.append((name, value))
         else:
-            program.values[node] = Name(name)
+            is_size = isinstance(example, SymInt)
+            program.values[node] = program.sizes.read(example) if is_size else Name(name)
             program.inputs.append((name, None))
-    elif node.op == "get_attr":
+
+
+def read_node(program: LoopProgram, module: GraphModule, node: Node) -> None:
+    if node.op == "get_attr":
         found = module
         for part in str(node.target).split("."):
             found = getattr(found, part)
         name = program.fresh("c")
         program.constants[name] = found
         if isinstance(found, Tensor):
-            program.values[node] = program.held(name, *facts_of(found, node.name))
+            program.values[node] = program.held(name, *program.facts(found))
         else:
             program.values[node] = Name(name)
     elif node.op == "output":
@@ -704,28 +768,37 @@ def read_call(program: LoopProgram, node: Node) -> Any:
     kwargs = values_in(program, dict(node.kwargs))
     if op is operator.getitem and isinstance(args[0], (tuple, list)):
         return args[0][args[1]]
+    number = node.meta.get("val")
+    if isinstance(number, SymInt) and program.sizes.knows(number):
+        return program.sizes.read(number)
     if not isinstance(op, OpOverload) or has_variables([*args, *kwargs.values()]):
         return program.call(node, op, list(args), kwargs)
-    given = bound(op, args, kwargs)
+    try:
+        given = bound(op, args, kwargs)
+    except Inexpressible:
+        return program.call(node, op, list(args), kwargs)
     val: Any = node.meta.get("val")
     found: Any = None
+    facts: list[tuple[Ints, Ints, dtype] | None] = []
     if val is not None and not op._schema.is_mutable:
         try:
             found = expression_of(program, op, given, val)
+            entries = val if isinstance(found, tuple) else [val]
+            facts = [None if entry is None else program.facts(entry) for entry in entries]
         except Inexpressible:
             # What was put into memory on the way is dropped if nothing reads it.
             found = None
     if found is None:
-        return program.call(node, op, given, {})
+        return program.call(node, op, given)
     several = isinstance(found, tuple)
     values: list[Any] = []
     is_view = op.rule("lower") == "view"
     for at, expr in enumerate(found if several else (found,)):
-        if expr is None:
+        known = facts[at]
+        if expr is None or known is None:
             values.append(None)
             continue
-        entry = val[at] if several else val
-        value = Value(node.name, *facts_of(entry, node.name), expr)
+        value = Value(node.name, *known, expr)
         if is_view:
             value.base = (op, given, at if several else None)
         elif (len(node.users) > 1 and is_heavy(expr)) or is_large(expr):

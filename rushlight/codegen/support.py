@@ -10,30 +10,35 @@ from rushlight.base.errors import error
 from rushlight.codegen import buffers
 from rushlight.codegen.loops import Buffer
 from rushlight.core import geometry
-from rushlight.core.storage import Storage
+from rushlight.core.dtype import dtype
+from rushlight.core.storage import Storage, VersionCounter
 from rushlight.core.tensor import Tensor, alias_array, strides_of, values_of, wrap_strided
 from rushlight.opset.results import lay_out
 
-__all__ = ["array_of", "strided"]
+__all__ = ["Scratch", "array_of", "linked", "strided"]
 
 
-def strided(buffer: Buffer) -> Tensor:
-    """A tensor over fresh memory with the buffer's strides."""
-    storage = Storage(buffers.empty((buffer.nbytes,), np.uint8, buffer.nbytes))
-    array = alias_array(storage, buffer.dtype, buffer.shape, buffer.strides, 0)
+Ints = tuple[int, ...]
+
+
+def strided(shape: Ints, strides: Ints, dtype: dtype, nbytes: int) -> Tensor:
+    """A tensor over fresh memory with these strides."""
+    storage = Storage(buffers.empty((nbytes,), np.uint8, nbytes))
+    array = alias_array(storage, dtype, shape, strides, 0)
     if array.size:
-        return wrap_strided(array, buffer.dtype, storage)
-    return lay_out(np.empty(buffer.shape, buffer.dtype.np), buffer.strides, buffer.dtype)
+        return wrap_strided(array, dtype, storage)
+    return lay_out(np.empty(shape, dtype.np), strides, dtype)
 
 
-def array_of(tensor: object, buffer: Buffer) -> Any:
-    """The array of a tensor that does not look as expected: resolved and laid out, or refused."""
+def array_of(tensor: object, buffer: Buffer, shape: Ints, strides: Ints) -> Any:
+    """The array of a tensor that does not look as expected: resolved and laid out, or refused.
+    `shape` and `strides` are those of the buffer in this call."""
     if not isinstance(tensor, Tensor) or tensor._array is None:
         raise error(
             "RL0803", name=buffer.name, expected="a tensor with values", found=type(tensor).__name__
         )
-    if tuple(tensor.shape) != buffer.shape or tensor.dtype is not buffer.dtype:
-        sizes = geometry.show(buffer.shape)
+    if tuple(tensor.shape) != shape or tensor.dtype is not buffer.dtype:
+        sizes = geometry.show(shape)
         raise error(
             "RL0803",
             name=buffer.name,
@@ -42,9 +47,34 @@ def array_of(tensor: object, buffer: Buffer) -> Any:
         )
     array = values_of(tensor)
     found = strides_of(tensor)
-    pairs = zip(buffer.shape, buffer.strides, found)
-    if array is tensor._array and all([s == 1 or a == b for s, a, b in pairs]):
+    if array is tensor._array and all([s == 1 or a == b for s, a, b in zip(shape, strides, found)]):
         return array
     if not array.size:
         return array
-    return lay_out(array, buffer.strides, buffer.dtype)._array
+    return lay_out(array, strides, buffer.dtype)._array
+
+
+def linked(view: Tensor, source: Tensor) -> Tensor:
+    """A view that was made below autograd: what is written to one counts for both."""
+    if view is not source:
+        counter = source._counter
+        if counter is None:
+            counter = source._counter = VersionCounter()
+        view._counter = counter
+    return view
+
+
+class Scratch:
+    """Memory of a segment whose size calls tell: the largest so far, used by one call at a time,
+    since native code runs under the interpreter's lock."""
+
+    __slots__ = ("memory",)
+
+    def __init__(self) -> None:
+        self.memory = buffers.aligned_bytes(0)
+
+    def __call__(self, nbytes: int) -> Any:
+        memory = self.memory
+        if len(memory) < nbytes or not buffers.REUSES:
+            memory = self.memory = buffers.aligned_bytes(nbytes)
+        return memory

@@ -8,6 +8,7 @@ calls.
 
 from __future__ import annotations
 
+import math
 import re
 from functools import partial
 from typing import Any
@@ -15,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from rushlight.codegen import buffers, native
+from rushlight.codegen.extents import Extent, is_static
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.plan import plan
 from rushlight.codegen.program import Call, LoopProgram, Name, Product
-from rushlight.codegen.support import array_of, strided
+from rushlight.codegen.support import Scratch, array_of, linked, strided
 from rushlight.core import geometry
 from rushlight.core.op import OpOverload
 from rushlight.core.state import changed
-from rushlight.core.tensor import wrap
+from rushlight.core.tensor import strides_of, wrap
 
 __all__ = ["RunWriter"]
 
@@ -58,6 +60,18 @@ def freeing(lines: list[str], inputs: list[str]) -> list[str]:
     ]
 
 
+def used_lines(lines: list[str], rest: list[str]) -> list[str]:
+    """The lines that give a variable a value which something behind them uses."""
+    words = set(WORD.findall("\n".join(rest)))
+    kept: list[str] = []
+    for line in reversed(lines):
+        name, text = line.split(" = ", 1)
+        if name in words:
+            kept.append(line)
+            words.update(WORD.findall(text))
+    return kept[::-1]
+
+
 class RunWriter:
     """Writes the functions that run a schedule: `run` of the inputs, `run_boxed` of a list of them,
     which it empties so that they go after their last use."""
@@ -70,9 +84,12 @@ class RunWriter:
             "wrap": wrap,
             "array_of": array_of,
             "scratch": buffers.aligned_bytes,
+            "strides_of": strides_of,
+            "math": math,
             "dot": np.dot,
             "matmul": np.matmul,
-            "no_grad": partial(changed, grad=False),
+            "linked": linked,
+            "plain_calls": partial(changed, grad=False, autocast=None),
         }
         self.entries: list[str] = []
         self.lines: list[str] = []
@@ -85,7 +102,8 @@ class RunWriter:
         }
         self.schedule = schedule
         self.segments = self.split(schedule)
-        self.has_calls = any([isinstance(item, Call) for item in schedule])
+        # What runs ops does so without recording and in the dtypes that the graph has.
+        self.runs_ops = any([isinstance(item, Call) and not item.views for item in schedule])
 
     @property
     def module(self) -> Any:
@@ -130,9 +148,9 @@ class RunWriter:
                 self.call(item)
         self.lines.append(f"return {self.expression(program.outputs)}")
         inputs = [name for name, _ in program.inputs]
-        body = freeing(self.lines, inputs)
-        if self.has_calls:
-            body = ["with no_grad():", *[f"    {line}" for line in body]]
+        body = freeing([*used_lines(program.sizes.first, self.lines), *self.lines], inputs)
+        if self.runs_ops:
+            body = ["with plain_calls():", *[f"    {line}" for line in body]]
         parameters = ", ".join(inputs)
         if len(self.lines) > SHORT and inputs:
             boxed = [f"{parameters}, = given", "given.clear()", *body]
@@ -168,21 +186,25 @@ class RunWriter:
     def check_given(self, buffer: Buffer) -> None:
         """Write the lines that take a tensor's array, of exactly the geometry that is read."""
         name = buffer.name
-        buffer_dtype = buffer.dtype
-        steps = tuple([step * buffer_dtype.itemsize for step in buffer.strides])
-        shape = self.const(buffer.shape)
-        strides = self.const(steps)
-        dtype = self.const(buffer_dtype.np)
         if name in self.arrays:
             return
         self.arrays.add(name)
+        shape, strides = self.ints(buffer.shape), self.ints(buffer.strides)
+        steps = self.ints(tuple([step * buffer.dtype.itemsize for step in buffer.strides]))
+        dtype = self.const(buffer.dtype.np)
         place = self.const(buffer)
         self.lines.append(f"{name}_ = {name}._array")
         self.lines.append(
-            f"if {name}._unusual is not None or {name}_.strides != {strides} or "
+            f"if {name}._unusual is not None or {name}_.strides != {steps} or "
             f"{name}_.shape != {shape} or {name}_.dtype is not {dtype}: "
-            f"{name}_ = array_of({name}, {place})"
+            f"{name}_ = array_of({name}, {place}, {shape}, {strides})"
         )
+
+    def ints(self, numbers: tuple[Any, ...]) -> str:
+        """A tuple of sizes or strides."""
+        if is_static(numbers):
+            return self.const(numbers)
+        return f"({''.join([f'{number}, ' for number in numbers])})"
 
     def make(self, buffer: Buffer) -> None:
         """Write the line that makes memory for a buffer."""
@@ -192,34 +214,26 @@ class RunWriter:
         dense = buffer.strides == geometry.contiguous_strides(buffer.shape)
         if dense:
             self.lines.append(
-                f"{buffer.name}_ = empty({self.const(buffer.shape)}, "
+                f"{buffer.name}_ = empty({self.ints(buffer.shape)}, "
                 f"{self.const(buffer.dtype.np)}, {buffer.nbytes})"
             )
         else:
-            self.lines.append(f"{buffer.name} = strided({self.const(buffer)})")
+            self.lines.append(
+                f"{buffer.name} = strided({self.ints(buffer.shape)}, {self.ints(buffer.strides)}, "
+                f"{self.const(buffer.dtype)}, {buffer.nbytes})"
+            )
             self.lines.append(f"{buffer.name}_ = {buffer.name}._array")
             self.wrapped.add(buffer.name)
 
     def segment(self, kernels: list[Kernel]) -> None:
-        offsets, size = plan(kernels)
-        outside: list[Buffer] = []
-        calls: list[tuple[str, list[Any]]] = []
+        scratch = plan(kernels)
         entry = f"segment{len(self.entries)}"
-        for kernel in kernels:
-            name, given = self.module.add_kernel(kernel)
-            for buffer in given:
-                if buffer not in offsets and buffer not in outside:
-                    outside.append(buffer)
-            calls.append((name, given))
-        count = len(outside) + (1 if size else 0)
-        numbered = [
-            (
-                name,
-                [(len(outside), offsets[b]) if b in offsets else outside.index(b) for b in given],
-            )
-            for name, given in calls
-        ]
-        self.module.add_entry(entry, numbered, count)
+        calls = [self.module.add_kernel(kernel) for kernel in kernels]
+        outside = dict.fromkeys([b for _, given, _ in calls for b in given if b not in scratch])
+        used = {atom for _, _, atoms in calls for atom in atoms}
+        used.update([atom for slot in scratch.slots for atom in slot.atoms()])
+        atoms = sorted(used, key=lambda atom: atom.number)
+        self.module.add_entry(entry, calls, list(outside), scratch, atoms)
         self.entries.append(entry)
         for buffer in outside:
             if buffer.role == "given":
@@ -227,11 +241,14 @@ class RunWriter:
             else:
                 self.make(buffer)
         names = [f"{buffer.name}_" for buffer in outside]
-        if size and buffers.REUSES:
+        if scratch.slots:
+            names.append(f"{self.const(Scratch())}({scratch.size_text()})")
+        elif scratch.fixed and buffers.REUSES:
             # Under the interpreter's lock no two calls use it at once.
-            names.append(self.const(buffers.aligned_bytes(size)))
-        elif size:
-            names.append(f"scratch({size})")
+            names.append(self.const(buffers.aligned_bytes(scratch.fixed)))
+        elif scratch.fixed:
+            names.append(f"scratch({scratch.fixed})")
+        names += [atom.name for atom in atoms]
         self.lines.append(f"{entry}({', '.join(names)})")
 
     def product(self, product: Product) -> None:
@@ -255,9 +272,12 @@ class RunWriter:
         text = f"{self.const(function)}({', '.join(parts)})"
         if call.picks is not None:
             text = f"{text}[{call.picks}]"
+        if call.views:
+            text = f"linked({text}, {parts[0]})"
         target = ", ".join([name or "_" for name in call.results])
         comma = "," if call.many and call.results else ""
         self.lines.append(f"{target or '_'}{comma} = {text}")
+        self.lines += call.binds
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -265,7 +285,7 @@ class RunWriter:
         """Python text for an argument or a result."""
         if isinstance(value, Name):
             return self.tensor(value.name)
-        if type(value) in (int, bool, str) or value is None:
+        if type(value) in (int, bool, str, Extent) or value is None:
             return repr(value)
         if isinstance(value, tuple):
             inside = ", ".join([self.expression(item) for item in value])

@@ -48,5 +48,8 @@ COMPILE_ALIASES: dict[str, Entry] = {
         ".compiler.counting",
         "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs normalize_gm",
     ),
-    "torch._dynamo.utils": {**named(".base.counters", "counters"), "same": ABSENT},
+    "torch._dynamo.utils": {
+        **named(".base.counters", "counters"),
+        **named(".testing.comparison", "same"),
+    },
 }

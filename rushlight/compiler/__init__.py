@@ -24,9 +24,9 @@ __all__ = [
 def compile_graph(gm: Any, example_inputs: Any) -> Any:
     """Compile a GraphModule of functional ops to native code for the CPU.
 
-    Its nodes carry `meta["val"]` with static sizes. The result takes and returns what the graph
-    does and expects inputs of the same sizes, strides and dtypes; `print` shows its loops. Needs
-    llvmlite: `pip install "rushlight[compile]"`.
+    Its nodes carry `meta["val"]`. The result takes and returns what the graph does and expects
+    inputs of the same sizes, strides and dtypes, where symbols stand for any size that guards
+    allow; `print` shows its loops. Needs llvmlite: `pip install "rushlight[compile]"`.
     """
     from rushlight.compiler.graphcache import FxGraphCache
 

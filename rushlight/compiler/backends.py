@@ -106,14 +106,8 @@ def aot_eager_decomp_partition(gm: Any, example_inputs: Sequence[Any]) -> Any:
 @register_backend
 def inductor(gm: Any, example_inputs: Sequence[Any]) -> Any:
     """The default: functional graphs as native code."""
-    from rushlight.aot.compilers import nop
-    from rushlight.base.counters import counters
     from rushlight.compiler import compile_graph
 
-    if has_symbols(gm):
-        # The code generator takes sizes as constants.
-        counters["inductor"]["graphs with symbolic sizes, interpreted"] += 1
-        return through_aot(gm, example_inputs, nop, **default_options())
     return through_aot(gm, example_inputs, compile_graph, **default_options())
 
 

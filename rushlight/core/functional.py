@@ -366,25 +366,37 @@ class FunctionalMode(Occupant):
         # Makes the token that a first call needs; a constant where there is nothing else.
         self.make_token: Callable[[Any], Tensor] | None = None
 
+    def is_own(self, value: Any) -> bool:
+        return isinstance(value, FunctionalTensor)
+
+    def value_of(self, tensor: Any) -> Any:
+        """The up-to-date value of a tensor of this mode; others are values."""
+        return from_functional(tensor) if self.is_own(tensor) else tensor
+
     def call_below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         return dispatch.go_on(op, args)
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """One op as a function of values."""
         if op.body is not None and not op.autograd_only:
-            return dispatch.run_body(op, args) if may_alias(op) else self.run_whole(op, args)
+            is_apart = may_alias(op) or self.takes_apart(op)
+            return dispatch.run_body(op, args) if is_apart else self.run_whole(op, args)
         own = op.rules.get("effectful") or op.rules.get("functionalized")
         if own is not None:
             return own(self, op, args)
-        if op.is_view_op and isinstance(args[0], FunctionalTensor):
+        if op.is_view_op and self.is_own(args[0]):
             return self.view(op, args)
         if op.mutated_positions:
             return self.write(op, args)
         return self.run(op, args)
 
+    def takes_apart(self, op: OpOverload) -> bool:
+        """Whether a composite that could stay whole is taken apart all the same."""
+        return False
+
     def run(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """An op that writes nothing, on up-to-date values."""
-        values = map_tensors(op, args, from_functional)
+        values = map_tensors(op, args, self.value_of)
         with self.below():
             result = self.call_below(op, tuple(values))
         return self.wrapped(result)
@@ -395,10 +407,10 @@ class FunctionalMode(Occupant):
         result = self.run(op, args)
         given: dict[int, FunctionalStorage] = {}
         for operand in operands_of(op, args):
-            if isinstance(operand, FunctionalTensor):
+            if self.is_own(operand):
                 given[id(storage_of(operand.functional_value))] = operand.functional_storage
         for tensor in result if isinstance(result, (list, tuple)) else (result,):
-            if isinstance(tensor, FunctionalTensor):
+            if self.is_own(tensor):
                 source = given.get(id(storage_of(tensor.functional_value)))
                 if source is not None:
                     source.frozen = tensor.functional_storage.frozen = True
@@ -406,7 +418,7 @@ class FunctionalMode(Occupant):
 
     def wrapped(self, result: Any) -> Any:
         """What an op returned as functional tensors."""
-        if isinstance(result, FunctionalTensor) or not isinstance(result, (Tensor, list, tuple)):
+        if self.is_own(result) or not isinstance(result, (Tensor, list, tuple)):
             return result
         if isinstance(result, Tensor):
             return functional_over(result, FunctionalStorage(result, self), self)
@@ -458,8 +470,8 @@ class FunctionalMode(Occupant):
             target = args[position]
             targets = target if isinstance(target, (list, tuple)) else [target]
             written += [value for value in targets if isinstance(value, Tensor)]
-        if not any(isinstance(target, FunctionalTensor) for target in written):
-            if any(isinstance(v, FunctionalTensor) for v in operands_of(op, args)):
+        if not any(self.is_own(target) for target in written):
+            if any(self.is_own(v) for v in operands_of(op, args)):
                 raise RuntimeError(
                     f"{op.name()}: mutating a non-functional tensor with a functional tensor is "
                     "not allowed. Please ensure that all of your inputs are wrapped inside of a "
@@ -476,7 +488,7 @@ class FunctionalMode(Occupant):
         before = [(sizes_of(target), strides_of(target)) for target in written]
         check_write(op, args)
         for target, (sizes, strides) in zip(written, before, strict=True):
-            is_own = isinstance(target, FunctionalTensor)
+            is_own = self.is_own(target)
             if is_own and not geometry.same_sizes(sizes_of(target), sizes):
                 wanted = sizes_of(target)
                 is_plain = strides == geometry.contiguous_strides(sizes)
@@ -489,7 +501,7 @@ class FunctionalMode(Occupant):
                     raise error("RL0741", sizes=sizes, wanted=wanted)
                 take_value(target, target.functional_value)
                 self.resize(target, wanted)
-        values = map_tensors(op, args, from_functional)
+        values = map_tensors(op, args, self.value_of)
         count = len(op.out_positions)
         if count:
             values = values[:-count]
@@ -506,7 +518,7 @@ class FunctionalMode(Occupant):
     def write_copies(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """A user's op, which has no functional form: it writes to copies, which become the values
         of what it was given."""
-        values = list(map_tensors(op, args, from_functional))
+        values = list(map_tensors(op, args, self.value_of))
         changes: list[tuple[Any, Any]] = []
         returned = {}
         with self.below():
@@ -521,7 +533,7 @@ class FunctionalMode(Occupant):
                     returned[id(values[position])] = given
             result = self.call_below(op, tuple(values))
         for target, value in changes:
-            if isinstance(target, FunctionalTensor):
+            if self.is_own(target):
                 self.replace(target, value)
         if not op._schema.returns:
             return None
@@ -597,7 +609,7 @@ class FunctionalMode(Occupant):
     def take_storage(self, op: OpOverload, target: Any, source: Any) -> Any:
         """`target.set_(source)`: the target is now what the source is. Nobody may write to what it
         was: other tensors over that are not the target's aliases any more."""
-        if not isinstance(target, FunctionalTensor) or not isinstance(source, FunctionalTensor):
+        if not self.is_own(target) or not self.is_own(source):
             raise error("RL0703", NotImplementedError, op=op.name())
         # An argument's history begins with it; that of a view would go on as its base's.
         is_start = target.functional_storage.is_given and not target._is_view()
@@ -685,6 +697,10 @@ class FunctionalLevel(FunctionalMode):
         super().__init__()
         self.under = LOCAL.state.transforms
 
+    def is_own(self, value: Any) -> bool:
+        # Tensors of a level around this one are values here.
+        return isinstance(value, FunctionalTensor) and value.handling_mode is self
+
     def below(self) -> changed:
         return changed(transforms=self.under)
 
@@ -694,14 +710,14 @@ class FunctionalLevel(FunctionalMode):
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         if op.body is not None and not (op.autograd_only and "kernels" in op.options):
             return dispatch.run_body(op, args)
-        if op.is_view_op and not isinstance(args[0], FunctionalTensor):
+        if op.is_view_op and not self.is_own(args[0]):
             with self.below():
                 result = self.call_below(op, args)
             # What is made from data inside may be written to.
             return self.wrapped(result) if op.base_name == "lift_fresh" else result
         if op.mutated_positions:
             for position in op.mutated_positions:
-                if isinstance(args[position], FunctionalTensor):
+                if self.is_own(args[position]):
                     args[position]._counter.value += 1
         return super().process(op, args)
 
@@ -720,5 +736,5 @@ class FunctionalLevel(FunctionalMode):
         self, cls: type[Any], args: Args, kwargs: Kwargs, direct: Callable[[], Any], has_rule: bool
     ) -> Any:
         with self.below():
-            result = cls.apply(*[from_functional(value) for value in args], **kwargs)
+            result = cls.apply(*[self.value_of(value) for value in args], **kwargs)
         return self.wrapped(result)

@@ -7,6 +7,7 @@ The functions named `*_geometry` describe a view as (sizes, strides, offset delt
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -381,7 +382,7 @@ def is_non_overlapping_and_dense(sizes: Ints, strides: Ints) -> bool:
     used = [
         (stride, size) for size, stride in zip(sizes, strides, strict=True) if not is_size(size, 1)
     ]
-    used.sort(key=stride_of)
+    used.sort(key=by_stride)
     expected: Any = 1
     for stride, size in used:
         fits = stride == expected
@@ -391,8 +392,13 @@ def is_non_overlapping_and_dense(sizes: Ints, strides: Ints) -> bool:
     return True
 
 
-def stride_of(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
+def compare_strides(one: tuple[Any, Any], other: tuple[Any, Any]) -> int:
+    if one[0].__class__ is int and other[0].__class__ is int:
+        return int(one[0] - other[0])
+    return -1 if decided(one[0] < other[0]) else 1 if decided(one[0] > other[0]) else 0
+
+
+by_stride = functools.cmp_to_key(compare_strides)
 
 
 def memory_order(sizes: Ints, operands: Sequence[Ints]) -> list[int]:
@@ -540,6 +546,8 @@ def is_nested(sizes: Ints, strides: Ints) -> bool:
         if not all([has_hint(n) for n in (*sizes, *strides)]):
             return True
         sizes, strides = tuple(map(hint_int, sizes)), tuple(map(hint_int, strides))
+    if 0 in sizes:
+        return True
     for stride, size in sorted(zip(strides, sizes, strict=True)):
         if size > 1:
             if stride <= extent:
@@ -638,12 +646,25 @@ def expand_geometry(
     return tuple(out_sizes), tuple(out_strides), 0
 
 
+def stands_for_rest(size: IntLike) -> bool:
+    """Whether a size is -1. Where only run time tells, a program that is to hold for all values
+    cannot be made; others take it that it is not."""
+    test = size == -1
+    if test.__class__ is bool:
+        return bool(test)
+    if size.node.shape_env.refuse_open_sizes:  # type: ignore[union-attr]
+        from rushlight.symbolic import guard_size_oblivious
+
+        return guard_size_oblivious(test)
+    return decided(test)
+
+
 def infer_size(shape: Sequence[Any], count: IntLike) -> Ints:
     """The shape with its -1 replaced so that it holds `count` elements."""
     inferred = -1
     known: Any = 1
     for axis, size in enumerate(shape):
-        if decided(size == -1):
+        if stands_for_rest(size):
             if inferred >= 0:
                 raise RuntimeError("only one dimension can be inferred")
             inferred = axis

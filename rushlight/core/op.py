@@ -82,6 +82,9 @@ OPTIONS: dict[str, str] = {
     "traced": "the op as a composite, for factors whose values are not known",
     "functional_body": "what a composite is under functionalization, if not its body",
     "functional": "whether nn.functional has it under its name",
+    "on_lists": "whether `_foreach_name` is derived from it",
+    "out_dtype": "whether `out_dtype` takes it",
+    "traced_parts": "whether TorchScript's traces show what it is made of",
     "functional_inplace": "whether nn.functional has `name_`; others only take `inplace` there",
     # Stubs
     "quick": "Quick: the common case as an expression over arrays",

@@ -64,11 +64,13 @@ def check_inputs(
         expected = node.meta.get("val")
         if isinstance(expected, Tensor):
             check_tensor(node.name, expected, path, leaf, symbols, ranges)
-        elif isinstance(expected, (int, float, str)):
-            if type(leaf) is not type(expected) or leaf != expected:
-                raise RuntimeError(
-                    f"Expected input at {shown_path(path)} to be equal to {expected}, but got {leaf}"
-                )
+        elif isinstance(expected, (int, float, str)) and (
+            type(leaf) is not type(expected) or leaf != expected
+        ):
+            where = shown_path(path)
+            raise RuntimeError(
+                f"Expected input at {where} to be equal to {expected}, but got {leaf}"
+            )
 
 
 def check_tensor(

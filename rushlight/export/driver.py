@@ -6,18 +6,20 @@ Strict export is the same trace with the effects that a capture of the bytecode 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from rushlight.aot.tracing import shape_environment
 from rushlight.base import pytree
+from rushlight.compiler import config
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.state import changed
 from rushlight.core.tensor import Tensor
 from rushlight.export.inputs import CallInputs, collect_inputs
 from rushlight.export.lifting import ConstantNames, lift_constants_pass
 from rushlight.export.naming import name_nodes
+from rushlight.export.operands import order_captured
 from rushlight.export.program import ExportedProgram
 from rushlight.export.regions import make_regions
 from rushlight.export.signature import (
@@ -38,6 +40,8 @@ from rushlight.export.signature import (
 from rushlight.export.state import Held, constant_attributes
 from rushlight.export.tracing import Altitude, Traced, trace_module
 from rushlight.export.verifier import TrainingIRVerifier, Verifier
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 from rushlight.graph.node import Node
 from rushlight.nn.module import Module
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt
@@ -136,15 +140,19 @@ class ExportRun:
         defer_guards: bool,
         allow_constants: bool,
     ) -> ExportedProgram:
-        with changed(fake=None):
+        from rushlight.export import strict as effects
+
+        with changed(fake=None), as_export(self.mode):
             plan, leaves = self.fakes(dynamic_shapes)
             altitude = Altitude(self.pre_dispatch, self.functional, {}, self.is_strict)
             traced = trace_module(
                 self.mod, self.held, leaves, self.inputs.structure, self.mode, altitude
             )
+            ranges = self.solve(plan, traced, defer_guards, allow_constants)
             signature = sign(traced)
             constants = self.finish_graph(traced, signature)
-            ranges = self.solve(plan, traced, defer_guards, allow_constants)
+            if self.is_strict:
+                effects.note_dims(traced.module, plan)
         entry = ModuleCallSignature(
             [], [], self.inputs.structure, traced.out_structure, list(self.inputs.forward_names)
         )
@@ -179,6 +187,7 @@ class ExportRun:
         constants = lift_constants_pass(module, signature, self.constants)
         for name in self.held.left_out & set(self.held.buffers):
             constants[name] = self.held.buffers[name]
+        order_captured(module, names_of_inputs(module, signature))
         if self.is_strict:
             effects.drop_unused(module, signature)
             effects.describe_inputs(module, signature)
@@ -188,27 +197,62 @@ class ExportRun:
     def solve(
         self, plan: Any, traced: Traced, defer_guards: bool, allow_constants: bool
     ) -> dict[Any, Any]:
-        """The ranges of symbols."""
+        """The ranges of symbols. What they rely on beyond dims is asserted in the graph."""
         env = self.mode.shape_env
         if env is None:
             return {}
         found = plan.solve(env, keep_conditions=defer_guards, allow_constants=allow_constants)
-        ranges: dict[Any, Any] = dict(found.ranges)
-        for node in traced.module.graph.nodes:
+        if self.is_strict:
+            traced.module.meta["input_shape_constraints"] = plan.described()
+        if not config.do_not_emit_runtime_asserts:
+            insert_deferred_runtime_asserts(
+                traced.module, env, "forward", export=True, conditions=found.conditions
+            )
+        return {**found.ranges, **ranges_of_data(traced.module, env)}
+
+
+def names_of_inputs(module: GraphModule, signature: ExportGraphSignature) -> dict[Node, str]:
+    """What lifted inputs are called in the module."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    return {
+        node: spec.target
+        for node, spec in zip(placeholders, signature.input_specs, strict=True)
+        if spec.target is not None
+    }
+
+
+def ranges_of_data(module: GraphModule, env: Any) -> dict[Any, Any]:
+    """The ranges of numbers that only values tell."""
+    found = {}
+    for member in module.modules():
+        for node in member.graph.nodes if isinstance(member, GraphModule) else ():
             for symbol in node.meta.get("unbacked_bindings") or ():
-                ranges[symbol] = env.var_to_range[symbol]
-        return ranges
+                found[symbol] = env.var_to_range[symbol]
+    return found
+
+
+@contextmanager
+def as_export(mode: FakeTensorMode) -> Iterator[None]:
+    """Inside, a mode that was found takes real tensors, and has symbols for data."""
+    before = mode.allow_non_fake_inputs, mode.export
+    mode.allow_non_fake_inputs = mode.export = True
+    if mode.shape_env is None:
+        mode.shape_env = shape_environment(required=False)
+    try:
+        yield
+    finally:
+        mode.allow_non_fake_inputs, mode.export = before
 
 
 def fake_mode_for(values: Sequence[Any]) -> FakeTensorMode:
     """The mode that fakes among the values belong to, or a new one."""
     for value in values:
         if isinstance(value, FakeTensor):
-            value.fake_mode.allow_non_fake_inputs = True
             return value.fake_mode
-    return FakeTensorMode(
-        shape_env=shape_environment(required=False), allow_non_fake_inputs=True, export=True
+    env = shape_environment(
+        required=False, duck_shape=False, assume_static_by_default=True, refuse_open_sizes=True
     )
+    return FakeTensorMode(shape_env=env, static_shapes=False)
 
 
 def original_state(mod: Module) -> dict[str, Any]:

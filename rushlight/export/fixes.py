@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rushlight.export.dims import Dim, refuse
+from rushlight.export.dimensions import Dim, refuse
 from rushlight.export.shapes import dims_in
 
 __all__ = ["refine_dynamic_shapes_from_suggested_fixes"]

@@ -85,11 +85,7 @@ class Lifting:
         self.place = sum([spec.kind is not InputKind.USER_INPUT for spec in specs])
         placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
         self.first_user = next(
-            (
-                node
-                for node, spec in zip(placeholders, specs)
-                if spec.kind is InputKind.USER_INPUT
-            ),
+            (node for node, spec in zip(placeholders, specs) if spec.kind is InputKind.USER_INPUT),
             None,
         )
         self.by_target = {

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core.hop import HigherOrderOperator
 from rushlight.core.modes import TorchFunctionMode
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
-from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.origins import Origins
 from rushlight.nn.homes import torch_class_name
 from rushlight.nn.module import Module
@@ -49,6 +49,10 @@ class FunctionNames(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        if isinstance(func, HigherOrderOperator):
+            # The functions that it runs are seen as they are.
+            with self:
+                return func.dispatch(*args, **(kwargs or {}))
         name, sort = function_name(func)
         outer = self.current, self.source
         self.counts[name] += 1
@@ -140,8 +144,3 @@ class ProgramOrigins(Origins):
         name = self.asked.get(id(module))
         named = [path for path in inside if path.rpartition(".")[2] == name]
         return (named or inside)[0]
-
-
-def is_program(module: Any) -> bool:
-    """Whether a module is the graph of an earlier program."""
-    return isinstance(module, GraphModule)

@@ -22,7 +22,7 @@ from rushlight.base.pytree import (
 )
 from rushlight.capture.exc import UserError, UserErrorType
 from rushlight.core.tensor import Tensor
-from rushlight.export.dims import Dim, DimHint, DimHintType, readable, refuse
+from rushlight.export.dimensions import Dim, DimHint, DimHintType, readable, refuse
 from rushlight.nn.module import Module
 
 if TYPE_CHECKING:
@@ -322,6 +322,15 @@ class ShapePlan:
             for entry in (*leaf.entries, leaf.spec)
         )
 
+    def described(self) -> list[dict[str, Any]]:
+        """Each named size with its bounds, as strict programs keep them."""
+        return [
+            {"t_id": id(leaf.value), "dim": dim, "min": entry.min, "max": entry.max}
+            for leaf in self.leaves
+            for dim, entry in enumerate(leaf.entries)
+            if isinstance(entry, Dim)
+        ]
+
     def fakify(
         self, mode: FakeTensorMode, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -337,9 +346,13 @@ class ShapePlan:
         return fake_args, fake_kwargs
 
     def solve(
-        self, shape_env: ShapeEnv, *, keep_conditions: bool = False, allow_constants: bool = True
+        self, shape_env: ShapeEnv, *, keep_conditions: bool = False, allow_constants: bool = False
     ) -> Solution:
-        """The ranges of the sizes after tracing. UserError where they are not what was said."""
+        """The ranges of the sizes after tracing. UserError where they are not what was said.
+
+        With `keep_conditions` what no dim can say is left to run time; with `allow_constants` a
+        dim that would have to be constant for it is taken as it is.
+        """
         from rushlight.symbolic.constraints import Declaration, Solution
         from rushlight.symbolic.errors import ConstraintViolationError
         from rushlight.symbolic.solving import solve
@@ -352,7 +365,7 @@ class ShapePlan:
                 shape_env,
                 declaration,
                 keep_conditions=keep_conditions,
-                allow_constants=allow_constants,
+                force_constants=not allow_constants,
             )
         except ConstraintViolationError as violation:
             raise UserError(UserErrorType.CONSTRAINT_VIOLATION, str(violation)) from violation

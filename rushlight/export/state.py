@@ -83,9 +83,8 @@ def snapshot_attributes(module: Module) -> Callable[[], list[str]]:
                 if name in OWN:
                     continue
                 before = attributes.get(name)
-                if value is not before and isinstance(value, Tensor):
-                    if isinstance(before, Tensor):
-                        assigned.append(f"{path}.{name}" if path else name)
+                if value is not before and isinstance(value, Tensor) and isinstance(before, Tensor):
+                    assigned.append(f"{path}.{name}" if path else name)
             if now != attributes or any([now[k] is not v for k, v in attributes.items()]):
                 now.clear()
                 now.update(attributes)

@@ -25,6 +25,7 @@ __all__ = [
     "check_module",
     "describe_inputs",
     "drop_unused",
+    "note_dims",
     "translated_errors",
 ]
 
@@ -38,13 +39,17 @@ class ExportConfig:
 
 
 DEFAULT_EXPORT_DYNAMO_CONFIG = ExportConfig()
+IN_OP = (
+    "Tried to use data-dependent value in the subsequent computation. This can happen when a value "
+    "that only data tells is used where its bounds matter. State them with "
+)
 DROPPED = (InputKind.PARAMETER, InputKind.BUFFER)
 
 
 def check_module(mod: Module, inputs: CallInputs) -> None:
     """Refuse modules that strict export refuses."""
     if not DEFAULT_EXPORT_DYNAMO_CONFIG.allow_rnn:
-        from rushlight.nn.rnn import RNNBase
+        from rushlight.nn.recurrent import RNNBase
 
         if any([isinstance(member, RNNBase) for member in mod.modules()]):
             raise Unsupported("TorchDynamo purposely graph breaks on RNN, GRU, LSTMs")
@@ -61,10 +66,21 @@ def translated_errors() -> Iterator[None]:
     except ConstraintViolationError as error:
         raise UserError(UserErrorType.CONSTRAINT_VIOLATION, str(error)) from error
     except GuardOnDataDependentSymNode as error:
-        raise UserError(
-            UserErrorType.ANTI_PATTERN,
-            "Consider annotating your code using torch._check*(). " + str(error),
-        ) from error
+        text = IN_OP if was_asked_by_op(error) else "Consider annotating your code using "
+        raise UserError(UserErrorType.ANTI_PATTERN, f"{text}torch._check*(). {error}") from error
+
+
+def was_asked_by_op(error: BaseException) -> bool:
+    """Whether a question about data came up in an op and not in the module's own code."""
+    is_inside = False
+    trace = error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_globals.get("__name__", "")
+        is_inside = name.startswith("rushlight.") and (
+            is_inside or name.startswith(("rushlight.core.", "rushlight.opset."))
+        )
+        trace = trace.tb_next
+    return is_inside
 
 
 def drop_unused(module: GraphModule, signature: ExportGraphSignature) -> None:
@@ -77,6 +93,12 @@ def drop_unused(module: GraphModule, signature: ExportGraphSignature) -> None:
         else:
             kept.append(spec)
     signature.input_specs[:] = kept
+
+
+def note_dims(module: GraphModule, plan: Any) -> None:
+    """Let the graph say which sizes of its inputs may vary."""
+    declaration = plan.declaration
+    module.meta["input_shape_constraints"] = [] if declaration is None else list(declaration.dims)
 
 
 def describe_inputs(module: GraphModule, signature: ExportGraphSignature) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.base.errors import error
 from rushlight.capture.exc import UserErrorType
 from rushlight.core.tensor import Tensor
-from rushlight.export.dims import Dim, DimHint, DimHintType, refuse
+from rushlight.export.dimensions import Dim, DimHint, DimHintType, refuse
 from rushlight.symbolic import expressions as ex
 from rushlight.symbolic.constraints import (
     Declaration,
@@ -146,6 +146,8 @@ class Symbols:
 
     def relate(self) -> None:
         """Makes what was declared known to the environment."""
+        if not self.declaration.dims:
+            return
         for name in self.dims:
             self.declaration.roots[name] = self.root(name)
         facts = self.env.facts

@@ -7,6 +7,7 @@ writes ("export"), the same with writes ("training"), or what composites do ("de
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from rushlight.base import pytree
 from rushlight.base.pytree import TreeSpec
 from rushlight.compiler import EXPORTING
 from rushlight.core.fake import FakeTensorMode
+from rushlight.core.functional import FunctionalMode, FunctionalTensor
+from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
@@ -31,6 +34,9 @@ from rushlight.export.state import Held
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.nn.module import Module
+from rushlight.symbolic.numbers import SymInt
+
+COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 
 __all__ = ["Altitude", "Traced", "exporting", "run_graph", "trace_module"]
 
@@ -71,6 +77,37 @@ def exporting() -> Iterator[None]:
         EXPORTING.active = before
 
 
+class ExportMode(FunctionalMode):
+    """Functionalization as programs have it: conversions are always copies, which nobody may write
+    to, and what is made from Python numbers is detached."""
+
+    def __init__(self) -> None:
+        super().__init__(pre_dispatch=True)
+
+    def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        if op.namespace == "aten" and op.base_name in CONVERSIONS:
+            return self.convert(op, args)
+        if op.base_name == "lift_fresh_copy" and isinstance(args[0], FunctionalTensor):
+            return super().process(find_overload("aten", "clone", "default"), (args[0], None))
+        result = super().process(op, args)
+        if op.base_name == "lift_fresh":
+            return self.view(find_overload("aten", "detach", "default"), (result,))
+        return result
+
+    def convert(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        names = list(op.argument_names)
+        if "copy" in names:
+            place = names.index("copy")
+            args = (*args[:place], True, *args[place + 1 :])
+        result = super().process(op, args)
+        if isinstance(result, FunctionalTensor):
+            result.functional_storage.frozen = True
+        return result
+
+
+CONVERSIONS = ("to", "_to_copy")
+
+
 class ProgramInterpreter(Interpreter):
     """Runs a graph so that what is recorded says what the graph's nodes say; graphs that
     higher-order ops call are run in the same way."""
@@ -84,6 +121,13 @@ class ProgramInterpreter(Interpreter):
         if isinstance(found, GraphModule):
             return ProgramFunction(found)
         return found
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if target in COMPARISONS and isinstance(args[0], SymInt):
+            # What the graph compares is compared again, also where it is known by now.
+            with args[0].node.shape_env.keep_relations():
+                return super().call_function(target, args, kwargs)
+        return super().call_function(target, args, kwargs)
 
 
 class ProgramFunction:
@@ -162,7 +206,10 @@ def trace_module(
     state = LOCAL.state
     grad = state.grad if altitude.pre_dispatch else False
     random_state = (default_generator._seed, default_generator._offset)
-    tracing = Tracing(mode, altitude.decompositions, altitude.pre_dispatch, origins.describe)
+    make_mode = ExportMode if altitude.pre_dispatch else None
+    tracing = Tracing(
+        mode, altitude.decompositions, altitude.pre_dispatch, origins.describe, make_mode
+    )
     args, kwargs = pytree.tree_unflatten(list(leaves), structure)
     given, whole = pytree.tree_flatten(((*tensors, *args), kwargs))
     flat = FlatFunction(function, whole)
@@ -172,7 +219,7 @@ def trace_module(
                 graph = trace_writing(flat, given, tracing)
                 return Traced(graph, held, flat.out_structure, [], 0, mode)
             with mode:
-                facts = collect_facts(flat, given, False, altitude.pre_dispatch)
+                facts = collect_facts(flat, given, False, altitude.pre_dispatch, make_mode)
             default_generator._put(*random_state)
             task = Task(flat, given, given, facts, mode, 0, keep_writes=False)
             if Duplicates.plan(task) is not None and drop_aliases(held):
@@ -236,4 +283,4 @@ def trace_writing(flat: FlatFunction, given: Sequence[Any], tracing: Tracing) ->
         builder.placeholder(f"arg{position}_1", value)
     with kept_memory(args):
         outputs = builder.run(lambda: flat(*args))
-    return builder.finish(outputs)
+    return builder.finish(tuple(outputs))

@@ -16,7 +16,7 @@ from rushlight.export.checks import InputCheck
 from rushlight.export.signature import ExportGraphSignature, InputKind, OutputKind
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
-from rushlight.graph.node import Node
+from rushlight.graph.node import Node, map_arg
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.nn.module import Module
 
@@ -42,7 +42,10 @@ def unlift_program(program: ExportedProgram, check_guards: bool = True) -> Graph
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     originals = [node for node in source.graph.nodes if node.op == "placeholder"]
     by_name = {node.name: values[node] for node in originals}
+    copied = {node: name for name, node in by_name.items()}
     state = place_state(graph, signature, placeholders, by_name)
+    # A result may be an input, in whose place stands another node now.
+    outputs = map_arg(outputs, lambda node: by_name[copied[node]] if node in copied else node)
     graph.output(write_back(graph, signature, outputs, by_name, state))
     users = placeholders[len(placeholders) - user_count(signature) :]
     graph.set_codegen(codegen_of(program, users))
@@ -117,9 +120,7 @@ def write_back(
             continue
         is_input = spec.kind is OutputKind.USER_INPUT_MUTATION
         target = by_name[str(spec.target)] if is_input else state[str(spec.target)]
-        made = graph.create_node(
-            "call_function", copy_op, (target, value), name="copy__default"
-        )
+        made = graph.create_node("call_function", copy_op, (target, value), name="copy__default")
         made.meta["val"] = target.meta.get("val")
         # An input that is written with itself stays what results name.
         written.setdefault(value, made)
@@ -173,9 +174,7 @@ def place_rest(program: ExportedProgram, module: GraphModule) -> None:
             place(module, name, value, True)
 
 
-def place(
-    root: Module, target: str, value: Any, persistent: bool, is_buffer: bool = False
-) -> None:
+def place(root: Module, target: str, value: Any, persistent: bool, is_buffer: bool = False) -> None:
     """Put a value at a dotted name, with modules on the way. A tensor is a buffer where it was."""
     *path, name = target.split(".")
     owner: Any = root

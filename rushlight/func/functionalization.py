@@ -9,7 +9,7 @@ from typing import Any
 
 from rushlight.base import pytree
 from rushlight.core import dispatch
-from rushlight.core.functional import FunctionalLevel, from_functional, to_functional
+from rushlight.core.functional import FunctionalLevel, to_functional
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
@@ -56,10 +56,10 @@ def run_functional(func: Callable[..., Any], leaves: list[Any], structure: Any) 
     given, named = pytree.tree_unflatten(inner, structure)
     with level:
         result = func(*given, **named)
-    result = pytree.tree_map(from_functional, result)
+    result = pytree.tree_map(level.value_of, result)
     for leaf, value in zip(leaves, inner, strict=True):
         if isinstance(leaf, Tensor) and value.functional_storage.writes:
-            leaf.copy_(from_functional(value))
+            leaf.copy_(level.value_of(value))
     return result
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from rushlight.autograd.levels import JvpLevel
 from rushlight.base import pytree
 from rushlight.core import dispatch
-from rushlight.core.functional import FunctionalLevel, from_functional, to_functional
+from rushlight.core.functional import FunctionalLevel, to_functional
 from rushlight.core.levels import Level, alive
 from rushlight.core.op import OpOverload
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 
@@ -138,14 +139,23 @@ class Slot:
         self.memory = memory
 
 
+class Call(NamedTuple):
+    """An op with slots for tensors, and whether the function turned gradients off for it."""
+
+    op: OpOverload
+    args: tuple[Any, ...]
+    results: list[Slot]
+    is_quiet: bool
+
+
 class TapeLevel(Level):
     """Records every op that runs at it."""
 
     def __init__(self) -> None:
         super().__init__()
-        # Slots of the inputs, and of every op (op, arguments with slots for tensors, results).
         self.inputs: list[Slot] = []
-        self.calls: list[tuple[OpOverload, tuple[Any, ...], list[Slot]]] = []
+        self.calls: list[Call] = []
+        self.grad = LOCAL.state.grad
         self.slots: dict[int, Slot] = {}
         self.tensors: dict[Slot, Any] = {}
 
@@ -196,7 +206,8 @@ class TapeLevel(Level):
             return tensor
 
         answer = pytree.tree_map(lifted, result)
-        self.calls.append((op, tuple(known), made))
+        is_quiet = self.grad and not LOCAL.state.grad
+        self.calls.append(Call(op, tuple(known), made, is_quiet))
         return answer
 
     def apply_function(
@@ -216,17 +227,16 @@ class Program:
         needed = {id(slot.memory) for slot in self.outputs if isinstance(slot, Slot)}
         kept = []
         for call in reversed(changing):
-            op, args, results = call
-            reached = [s for s in pytree.tree_leaves(list(args)) if isinstance(s, Slot)]
-            touched = results if not op.mutated_positions else [*results, *reached]
+            reached = [s for s in pytree.tree_leaves(list(call.args)) if isinstance(s, Slot)]
+            touched = [*call.results, *reached] if call.op.mutated_positions else call.results
             if any(id(slot.memory) in needed for slot in touched):
                 needed.update(id(slot.memory) for slot in reached)
                 kept.append(call)
-        self.calls = [(op, args, slot_places(args), made) for op, args, made in reversed(kept)]
-        for slot in (*self.inputs, *[slot for call in kept for slot in call[2]]):
+        self.calls = [(call, slot_places(call.args)) for call in reversed(kept)]
+        for slot in (*self.inputs, *[slot for call in kept for slot in call.results]):
             # Computed anew in every run.
             slot.value = None
-        self.has_writes = any(op.mutated_positions for op, _, _ in kept)
+        self.has_writes = any(call.op.mutated_positions for call in kept)
 
     def run(self, tangents: list[Any]) -> list[Any]:
         if not self.has_writes:
@@ -236,7 +246,7 @@ class Program:
         values = [to_functional(tangent, level) for tangent in tangents]
         with level:
             outputs = self.run_calls(values)
-        return [from_functional(output) for output in outputs]
+        return [level.value_of(output) for output in outputs]
 
     def run_calls(self, tangents: list[Any]) -> list[Any]:
         found: dict[int, Any] = {
@@ -246,17 +256,21 @@ class Program:
         def value_of(value: Any) -> Any:
             return found.get(id(value), value.value) if isinstance(value, Slot) else value
 
-        for op, args, places, made in self.calls:
+        for call, places in self.calls:
             if places is None:
-                values = pytree.tree_map(value_of, list(args))
+                values = pytree.tree_map(value_of, list(call.args))
             else:
-                values = list(args)
+                values = list(call.args)
                 for place in places:
                     values[place] = value_of(values[place])
-            result = dispatch.call(op, tuple(values))
+            if call.is_quiet:
+                with changed(grad=False):
+                    result = dispatch.call(call.op, tuple(values))
+            else:
+                result = dispatch.call(call.op, tuple(values))
             leaves = (result,) if isinstance(result, Tensor) else pytree.tree_leaves(result)
             results = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-            for slot, value in zip(made, results, strict=True):
+            for slot, value in zip(call.results, results, strict=True):
                 found[id(slot)] = value
         return [value_of(output) for output in self.outputs]
 
@@ -268,8 +282,7 @@ def slot_places(args: tuple[Any, ...]) -> list[int] | None:
     return places if len(places) == sum(isinstance(leaf, Slot) for leaf in leaves) else None
 
 
-def is_changing(call: tuple[OpOverload, tuple[Any, ...], list[Slot]]) -> bool:
+def is_changing(call: Call) -> bool:
     """Whether a call's results differ from run to run: a constant that is written to does too."""
-    _, args, results = call
-    slots = [s for s in pytree.tree_leaves(list(args)) if isinstance(s, Slot)]
-    return any(slot.memory.is_linear or slot.memory.is_written for slot in (*slots, *results))
+    slots = [s for s in pytree.tree_leaves(list(call.args)) if isinstance(s, Slot)]
+    return any(slot.memory.is_linear or slot.memory.is_written for slot in (*slots, *call.results))

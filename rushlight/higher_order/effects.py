@@ -16,7 +16,7 @@ from typing import Any
 
 from rushlight.base.errors import error
 from rushlight.core.construct import tensor as make_tensor
-from rushlight.core.functional import FunctionalMode, from_functional, map_tensors
+from rushlight.core.functional import FunctionalMode, map_tensors
 from rushlight.core.hop import HigherOrderOperator
 from rushlight.core.op import OpOverload
 from rushlight.core.state import BELOW_FAKE, excluding
@@ -145,7 +145,7 @@ def run_effect(mode: FunctionalMode, op: OpOverload, args: tuple[Any, ...]) -> A
         if not mode.finds_tokens:
             raise error("RL0739", AssertionError, effect=effect, op=op.name())
         token = (mode.make_token or constant_token)(effect)
-    values = map_tensors(op, args, from_functional)
+    values = map_tensors(op, args, mode.value_of)
     with mode.below():
         found = with_effects.dispatch(token, op, *values)
     mode.tokens[effect] = found[0]

@@ -6,22 +6,19 @@ from typing import Any
 
 from rushlight.base import pytree
 from rushlight.core.hop import asks_gradient
-from rushlight.core.op import OpOverload, find_overload
+from rushlight.core.op import OpOverload
 from rushlight.core.promotion import promote_types
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.higher_order.calls import CallOp
+from rushlight.opset import families, registry
 
 __all__ = ["out_dtype"]
 
-ALLOWED = tuple(
-    find_overload("aten", name, overload)
-    for name, overload in (
-        *(("linear", "default"), ("mm", "default"), ("conv2d", "default")),
-        *(("convolution", "default"), ("mul", "Tensor"), ("mul", "Scalar")),
-        *(("div", "Tensor"), ("div", "Scalar")),
-    )
-)
+
+def allowed() -> list[OpOverload]:
+    families.load_all()
+    return [op for op in registry.registered() if op.options.get("out_dtype")]
 
 
 class OutDtype(CallOp):
@@ -38,8 +35,8 @@ class OutDtype(CallOp):
                 "out_dtype's can only apply to ops that return a single tensor"
                 f"Instead got {returns}"
             )
-        if op not in ALLOWED:
-            raise ValueError(f"out_dtype only allows the following operators: {list(ALLOWED)}.")
+        if not op.options.get("out_dtype"):
+            raise ValueError(f"out_dtype only allows the following operators: {allowed()}.")
         return super().__call__(op, output_dtype, *args)
 
     def compute(self, op: OpOverload, output_dtype: Any, *args: Any) -> Any:

@@ -12,7 +12,6 @@ from rushlight.base.errors import error
 from rushlight.core.functional import (
     FunctionalMode,
     FunctionalTensor,
-    from_functional,
     map_tensors,
     operands_of,
 )
@@ -53,25 +52,27 @@ def copied(value: Any) -> Any:
 
 
 auto_functionalized = AutoFunctionalized("auto_functionalized")
+# torch: where graphs name it.
+auto_functionalized.__module__ = "torch._higher_order_ops.auto_functionalize"
 
 
 def functionalize_write(mode: FunctionalMode, op: OpOverload, args: tuple[Any, ...]) -> Any:
     """How functionalization runs an op that writes and has no functional form."""
     written = [args[position] for position in op.mutated_positions]
     flat = [v for w in written for v in (w if isinstance(w, (list, tuple)) else (w,))]
-    targets = [value for value in flat if isinstance(value, FunctionalTensor)]
+    targets = [value for value in flat if mode.is_own(value)]
     if not targets:
         return mode.write(op, args)
     check_separate(op, args, targets)
     names = [argument.name for argument in op._schema.arguments]
-    values = dict(zip(names, map_tensors(op, args, from_functional), strict=True))
+    values = dict(zip(names, map_tensors(op, args, mode.value_of), strict=True))
     with mode.below():
         found = auto_functionalized.dispatch(op, **values)
     count = len(found) - len(written)
     for target, value in zip(written, found[count:], strict=True):
         pairs = zip(target, value, strict=True) if isinstance(target, (list, tuple)) else ()
         for one, new in pairs or [(target, value)]:
-            if isinstance(one, FunctionalTensor):
+            if mode.is_own(one):
                 mode.replace(one, new)
     results = mode.wrapped(found[:count])
     return results if len(op._schema.returns) > 1 else results[0]

@@ -36,12 +36,7 @@ UNSUPPORTED = Exception
 def records(namespace: str = "aten") -> list[OpOverload]:
     """Every op that is written down, in order of registration; derived forms are left out."""
     families.load_all()
-    return [
-        record
-        for packet in list(registry.PACKETS.get(namespace, {}).values())
-        for record in list(packet.table.values())
-        if record.functional is None
-    ]
+    return registry.registered(namespace)
 
 
 def tensors_in(value: Any) -> list[Tensor]:

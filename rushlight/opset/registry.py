@@ -81,6 +81,8 @@ def packet(name: str, namespace: str = "aten") -> OpOverloadPacket:
     """The packet of a name; derives in-place packets. KeyError when there is none."""
     if namespace == "aten":
         families.load_op(name)
+    elif namespace not in PACKETS:
+        families.load_namespace(namespace)
     table = PACKETS.get(namespace, {})
     found = table.get(name)
     if found is not None:
@@ -114,6 +116,16 @@ def public(name: str) -> Any:
     if not first.options.get("function", True):
         return None
     return make_stub(found, name, method=False)
+
+
+def registered(namespace: str = "aten") -> list[OpOverload]:
+    """Every op that is written down in what was loaded; derived forms are left out."""
+    return [
+        record
+        for found in list(PACKETS.get(namespace, {}).values())
+        for record in list(found.table.values())
+        if record.functional is None
+    ]
 
 
 def find_packet(namespace: str, name: str) -> OpOverloadPacket:

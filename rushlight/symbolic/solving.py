@@ -60,6 +60,15 @@ def conditions_of(env: ShapeEnv) -> list[ShapeGuard]:
     return [ShapeGuard(expr, guard.stack) for expr, guard in result.items()]
 
 
+def traced(env: ShapeEnv, expr: Expr) -> Expr:
+    """`expr` in terms of the symbols that tracing left; one replacement may lead to the next."""
+    replacements = env.facts.replacements
+    following = expr.xreplace(replacements)
+    while following != expr:
+        expr, following = following, following.xreplace(replacements)
+    return expr
+
+
 def rewritten(expr: Expr, values: dict[Expr, Expr]) -> Expr:
     """A condition with other terms for its symbols; true or false where that settles it."""
     if expr.func in ex.NEGATIONS:
@@ -83,14 +92,14 @@ class Solver:
     """One comparison. `run` fills in what messages are made of."""
 
     def __init__(
-        self, env: ShapeEnv, declaration: Declaration, keep_conditions: bool, allow_constants: bool
+        self, env: ShapeEnv, declaration: Declaration, keep_conditions: bool, force_constants: bool
     ) -> None:
         self.env = env
         self.declaration = declaration
         # What no dim can say stays a condition, and makes nothing constant.
         self.keep_conditions = keep_conditions
-        # Nothing becomes constant only for want of a dim that says it.
-        self.allow_constants = allow_constants
+        # What no dim can say makes sizes constant.
+        self.force_constants = force_constants
         self.guards = conditions_of(env)
         # Symbols that dims of the inputs are made of; a parameter has a value of its own.
         self.values: dict[Expr, Expr] = {}
@@ -109,7 +118,7 @@ class Solver:
 
     def found(self, expr: Expr) -> Expr:
         """What the symbol of a dim became: replaced by tracing, then by solving."""
-        return expr.xreplace(self.env.facts.replacements).xreplace(self.values)
+        return traced(self.env, expr).xreplace(self.values)
 
     def run(self) -> None:
         self.collect_parameters()
@@ -125,6 +134,8 @@ class Solver:
             known = dict(self.values), dict(self.domains)
             for symbol in list(self.domains):
                 self.settle_parameter(symbol)
+            if self.domains != self.initial:
+                self.settle_consequences()
         self.keep_others()
 
     def collect_parameters(self) -> None:
@@ -183,7 +194,7 @@ class Solver:
                 self.specialise(symbol)
 
     def may_specialise(self) -> bool:
-        return self.allow_constants and not self.keep_conditions
+        return self.force_constants and not self.keep_conditions
 
     # ------------------------------------------------------------ equalities
 
@@ -303,6 +314,9 @@ class Solver:
         """Narrows a parameter to values for which all that is asked of it alone holds."""
         if symbol not in self.domains or not self.is_named(symbol):
             return
+        if self.domains[symbol].is_singleton() and not self.initial[symbol].is_singleton():
+            self.specialise(symbol)
+            return
         asked = [guard for guard in self.guards if self.asks_only(guard, symbol)]
         open_, complex_ = [], []
         for guard in asked:
@@ -319,6 +333,26 @@ class Solver:
         for guard in open_:
             self.violated.setdefault(guard.expr, self.name_of(symbol))
         self.restrict(symbol, [rewritten(guard.expr, self.values) for guard in open_])
+
+    def settle_consequences(self) -> None:
+        """What the conditions say once the domains are as narrow as they are now: tracing again
+        would find it."""
+        facts = self.facts()
+        for guard in self.guards:
+            condition = rewritten(guard.expr, self.values)
+            if condition.free_symbols <= self.domains.keys() and facts.decide(condition) is None:
+                facts.learn(condition)
+        for symbol in [symbol for symbol in self.domains if symbol in facts.replacements]:
+            value = facts.replace(symbol).xreplace(self.values)
+            if symbol not in self.domains or not self.is_named(symbol):
+                continue
+            form = affine(value)
+            if form is not None and form.symbol in self.domains and self.is_named(form.symbol):
+                self.narrow(form, self.domains[symbol])
+                self.substitute(symbol, value)
+            elif self.may_specialise():
+                self.specialise_all(value)
+                self.specialise(symbol)
 
     def asks_only(self, guard: ShapeGuard, symbol: Expr) -> bool:
         return rewritten(guard.expr, self.values).free_symbols == {symbol}
@@ -397,7 +431,7 @@ class Solver:
         result: dict[Expr, ValueRanges] = {}
         symbols: dict[Expr, None] = {}
         for dim in self.declaration.dims:
-            expr = dim.expr.xreplace(self.env.facts.replacements)
+            expr = traced(self.env, dim.expr)
             if expr.is_number:
                 continue
             stated = ValueRanges(dim.lower, dim.upper)
@@ -429,16 +463,16 @@ def solve(
     declaration: Declaration,
     *,
     keep_conditions: bool = False,
-    allow_constants: bool = True,
+    force_constants: bool = True,
 ) -> Solution:
     """The ranges of the inputs' sizes, or a ConstraintViolationError that says what does not fit.
 
-    `keep_conditions` leaves what no dim can say to run time; without `allow_constants` nothing is
-    made constant for it either.
+    `keep_conditions` leaves what no dim can say to run time; without `force_constants` no size has
+    to be constant for it.
     """
     from rushlight.symbolic.violations import raise_violations
 
-    solver = Solver(env, declaration, keep_conditions, allow_constants)
+    solver = Solver(env, declaration, keep_conditions, force_constants)
     solver.run()
     raise_violations(solver)
     return Solution(solver.ranges(), solver.conditions)

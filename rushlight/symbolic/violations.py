@@ -13,7 +13,7 @@ from rushlight.symbolic.constraints import DeclaredDim, Role, readers
 from rushlight.symbolic.errors import ConstraintViolationError
 from rushlight.symbolic.guards import python_text
 from rushlight.symbolic.ranges import ValueRanges, int_oo
-from rushlight.symbolic.solving import affine
+from rushlight.symbolic.solving import affine, traced
 
 if TYPE_CHECKING:
     from rushlight.symbolic.constraints import Root
@@ -75,7 +75,7 @@ class Report:
     def add_constants(self) -> None:
         """Dims that may vary and turned out to be one number."""
         for dim in self.declaration.dims:
-            expr = self.solver.env.replace(dim.expr)
+            expr = traced(self.solver.env, dim.expr)
             if dim.role is Role.DYNAMIC and expr.is_Integer:
                 self.add(
                     dim.label,
@@ -85,7 +85,7 @@ class Report:
                     f"Dim.STATIC or Dim.AUTO.",
                 )
         for name, root in self.declaration.roots.items():
-            expr = self.solver.env.replace(root.expr)
+            expr = traced(self.solver.env, root.expr)
             if expr.is_Integer and name not in self.solver.specialised:
                 self.add(
                     name,
@@ -98,7 +98,7 @@ class Report:
         """Roots that turned out to follow from others."""
         solver = self.solver
         for name, root in self.declaration.roots.items():
-            form = affine(root.expr.xreplace(solver.env.facts.replacements))
+            form = affine(traced(solver.env, root.expr))
             if form is None or form.symbol is None or form.symbol == root.expr:
                 continue
             other = solver.owners.get(form.symbol)

@@ -387,15 +387,17 @@ def starts_gradients(case: Case, path: Path) -> bool:
 
 def hides_views(case: Case, path: Path) -> bool:
     """Nobody can tell that the only view of something inside is a view, or one of several, or one
-    without a gradient. What `set_` gives other memory is no view of that."""
+    without a history. What `set_` gives other memory is no view of that."""
     if path[0] != "views" or not case.eager["views"][path[1]]:
         return False
     if not case.is_inside(path[1]):
         return case.is_set(case.memory_of(path[1]))
+    output = case.eager["outputs"][path[1]]
     return (
         case.is_alone(path[1])
         or case.is_split(path[1])
-        or not case.eager["outputs"][path[1]]["requires_grad"]
+        or not output["requires_grad"]
+        or output["leaf"] is True
         or case.has("detach_")
     )
 

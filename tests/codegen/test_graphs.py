@@ -323,20 +323,6 @@ def test_without_knowledge_of_array_objects(monkeypatch: pytest.MonkeyPatch) -> 
     assert_same(compiled(*r.inputs), r.results)
 
 
-def test_symbolic_sizes_are_refused() -> None:
-    class Symbol:
-        def __repr__(self) -> str:
-            return "s0"
-
-    r = Recording()
-    node = r.input(randn(3))
-
-    node.meta["val"]._unusual.sizes = (Symbol(),)
-    r.graph.output((node,))
-    with pytest.raises(NotImplementedError, match="symbolic sizes"):
-        lower(r, r.inputs)
-
-
 def test_empty_and_zero_dim() -> None:
     r = Recording()
     x, s = r.input(randn(0, 3)), r.input(randn())

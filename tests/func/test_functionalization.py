@@ -4,7 +4,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.aot.tracing import make_fx
-from rushlight.func import functionalize, grad, jvp, vmap
+from rushlight.func import functionalize, grad, jacfwd, jvp, linearize, vmap
 
 
 def targets(f, remove):
@@ -74,6 +74,55 @@ def test_tangents_of_expanded_tensors(remove):
         return jvp(lambda a: a * a, (wide,), (torch.tensor([[1.0], [2.0]]),))[1]
 
     assert functionalize(f, remove=remove)(torch.tensor([1.0, 2.0])).tolist() == [[3.0], [6.0]]
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+def test_a_level_leaves_tensors_of_the_one_around_it_alone(remove):
+    def f(x):
+        kept = x * 2
+        same = functionalize(lambda y: kept, remove=remove)(x)
+        same.add_(1)
+        return kept * functionalize(lambda y: (y * kept).add_(kept), remove=remove)(x)
+
+    x = torch.tensor([1.0, 2.0])
+    assert functionalize(f, remove=remove)(x).tolist() == f(x).tolist() == [18.0, 75.0]
+
+    def refused(x):
+        kept = x * 2
+        return functionalize(lambda y: kept.add_(y), remove=remove)(x)
+
+    with pytest.raises(RuntimeError, match="mutating a non-functional tensor"):
+        functionalize(refused, remove=remove)(x)
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+def test_linear_functions_of_views(remove):
+    def f(x):
+        every_second = x[::2]
+        value, push = linearize(lambda y: y, every_second)
+        return value * push(every_second)
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    assert grad(lambda x: functionalize(f, remove=remove)(x).sum())(x).tolist() == [2.0, 0.0, 6.0]
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+def test_writes_to_copies_leave_tangents_alone(remove):
+    def f(a, b):
+        both = torch.cat([b, b]).copy_(a)
+        both.mul_(1.5)
+        return a * b
+
+    x = torch.ones(1)
+    found = functionalize(lambda x: jacfwd(f)(x, x), remove=remove)(x)
+    assert found.tolist() == [[1.0]]
+
+
+def test_no_elements():
+    def f(angle):
+        return torch.polar(torch.ones(0, 3), angle).real
+
+    assert functionalize(jacfwd(f))(torch.ones(3)).shape == (0, 3, 3)
 
 
 def test_other_words_are_refused():

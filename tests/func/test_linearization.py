@@ -179,3 +179,24 @@ def test_inference_mode():
         assert push(column).tolist() == [[1.0] * 3, [2.0] * 3]
         _, push = linearize(lambda x: vmap(lambda row: X * row)(x), column)
         assert push(column).tolist() == [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]
+
+
+def test_no_grad_in_the_function_holds_in_every_run():
+    ones = torch.ones(3)
+
+    def f(x):
+        def g(p):
+            with torch.no_grad():
+                held = p * x
+            return held + p * p
+
+        return linearize(g, x)[1](ones).sum()
+
+    # What was computed without gradients is a constant to `grad`: 2 p is left of the sum.
+    assert f(X).item() == 18.0
+    assert grad(f)(X).tolist() == [2.0, 2.0, 2.0]
+    push = linearize(lambda p: p * p, X)[1]
+    with torch.no_grad():
+        quiet = linearize(lambda p: p * p, X)[1]
+    leaf = torch.ones(3, requires_grad=True)
+    assert push(leaf).requires_grad and quiet(leaf).requires_grad

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import warnings
+
 import pytest
 
 import rushlight as torch
+from rushlight.jit.passes.dce import eliminate_dead_code
 
 nn = torch.nn
 F = nn.functional
@@ -204,3 +208,81 @@ def test_gradients_follow():
     module.zero_grad()
     module(x).sum().backward()
     assert all(map(torch.equal, got, [parameter.grad for parameter in module.parameters()]))
+
+
+def test_warnings_come_from_the_compiled_line():
+    def program(x):
+        warnings.warn(f"size {x.size(0)}", stacklevel=2)
+        return F.softmax(x)
+
+    scripted = torch.jit.script(program)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        scripted(torch.rand(3))
+    assert [str(each.message)[:18] for each in heard] == ["size 3", "Implicit dimension"]
+    assert heard[0].filename == __file__
+    assert heard[0].lineno == program.__code__.co_firstlineno + 1
+    eliminate_dead_code(scripted.graph)
+    assert "aten::warn" in str(scripted.graph)
+    loaded = torch.jit.load(io.BytesIO(scripted.save_to_buffer()))
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        loaded(torch.rand(3))
+    assert str(heard[0].message) == "size 3"
+
+
+def test_labels_of_compiled_code_are_recorded():
+    def program(x):
+        with torch.autograd.profiler.record_function("first"):
+            y = x + 1
+        with torch.profiler.record_function("second", "detail"):
+            y = y * 2
+        return y
+
+    scripted = torch.jit.script(program)
+    loaded = torch.jit.load(io.BytesIO(scripted.save_to_buffer()))
+    for run in (scripted, loaded):
+        with torch.autograd.profiler.profile() as profile:
+            run(torch.ones(2))
+        names = [event.name for event in profile.function_events]
+        order = [name for name in names if name in ("first", "aten::add", "second", "aten::mul")]
+        assert order == ["first", "aten::add", "second", "aten::mul"]
+
+
+def test_a_label_ends_with_an_error():
+    def program(x):
+        with torch.autograd.profiler.record_function("fails"):
+            y = x.view(7)
+        return y
+
+    scripted = torch.jit.script(program)
+    with torch.autograd.profiler.profile() as profile:
+        with pytest.raises(RuntimeError, match="invalid for input of size 2"):
+            scripted(torch.ones(2))
+        with torch.autograd.profiler.record_function("after"):
+            pass
+    spans = {event.name: event for event in profile.function_events}
+    assert spans["fails"].time_range.end <= spans["after"].time_range.start
+
+
+def test_recurrent_layers_take_packed_sequences():
+    class Tagger(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(4, 3, bidirectional=True)
+            self.gru = nn.GRU(6, 2)
+
+        def forward(self, x, lengths):
+            sequence = nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+            found, (h, c) = self.lstm(sequence)
+            found, last = self.gru(found)
+            return nn.utils.rnn.pad_packed_sequence(found), h, c, last
+
+    module, x, lengths = Tagger(), torch.rand(5, 3, 4), torch.tensor([3, 5, 1])
+    scripted = torch.jit.script(module)
+    assert 'CallMethod[name="forward__1"]' in str(scripted.graph)
+    loaded = torch.jit.load(io.BytesIO(scripted.save_to_buffer()))
+    for run in (scripted, loaded):
+        (a, b), *rest = run(x, lengths)
+        (wanted, sizes), *others = module(x, lengths)
+        assert same((a, b, *rest), (wanted, sizes, *others))

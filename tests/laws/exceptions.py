@@ -26,6 +26,12 @@ SECOND = "derivatives_commute products_are_adjoint hessians_agree"
 FOREIGN = "what the forward op saves is made up in its samples, and counts as a function of them"
 
 OUTSIDE = (
+    Entry(
+        "_native_batch_norm_legit",
+        "statistics that all samples share would have to hold each sample's",
+        "samples_are_stacked gradients_are_batched functionalize_changes_nothing",
+        r"f64\[2\], f64\[2\], f64\[2\], f64\[2\], True",
+    ),
     Entry("rrelu", "slopes are drawn at random, which vmap refuses unless it is told how"),
     Entry(
         "embedding",

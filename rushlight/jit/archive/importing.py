@@ -25,6 +25,7 @@ from rushlight.jit.ir.types import (
     INT,
     NONE,
     STR,
+    TENSOR,
     AwaitType,
     ClassType,
     DictType,
@@ -71,6 +72,8 @@ NUMBERS: dict[str, Any] = {
     "nanj": complex(0, math.nan),
 }
 TYPE_NAMES: dict[str, Type] = {**SIMPLE, "None": NONE, "number": SIMPLE["Scalar"]}
+# Classes of torch's own that are other types here: the handle of a label is a tensor.
+BUILT_IN: dict[str, Type] = {"__torch__.torch.classes.profiler._RecordFunction": TENSOR}
 GENERIC: dict[str, Callable[..., Type]] = {
     "List": ListType,
     "Dict": DictType,
@@ -138,7 +141,7 @@ class Importer:
 
     def find_type(self, dotted: str) -> Type | None:
         """The class, named tuple, enumeration or interface of a name."""
-        found = self.types.get(dotted)
+        found = self.types.get(dotted) or BUILT_IN.get(dotted)
         if found is not None:
             return found
         source, node = self.definition(dotted)

@@ -108,8 +108,17 @@ class Argument:
     def is_write(self) -> bool:
         return self.alias_info is not None and self.alias_info.is_write
 
+    def broadcast(self, value: Any) -> Any:
+        """A value where one stands for several of its type."""
+        if self.size is not None and type(value) in (int, float, bool):
+            return [value] * self.size
+        return value
+
     def __str__(self) -> str:
-        text = f"{schema_text(self.type)} {self.name}"
+        text = schema_text(self.type)
+        if self.size is not None:
+            text = text.replace("[]", f"[{self.size}]")
+        text += f" {self.name}"
         if self.default_value is NO_DEFAULT:
             return text
         return f"{text}={default_text(self.default_value)}"

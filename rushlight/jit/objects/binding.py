@@ -52,7 +52,7 @@ def bind_arguments(
             used += 1
             bound.append(cast_argument(schema, argument, kwargs[argument.name], place))
         elif argument.has_default_value():
-            bound.append(argument.default_value)
+            bound.append(argument.broadcast(argument.default_value))
         else:
             raise RuntimeError(
                 f"{schema.name}() is missing value for argument '{argument.name}'. Declaration: "
@@ -71,7 +71,7 @@ def cast_argument(schema: FunctionSchema, argument: Argument, value: Any, place:
     if isinstance(value, Tensor) and isinstance(argument.type, TensorType):
         return value
     try:
-        return cast_value(value, argument.type)
+        return cast_value(argument.broadcast(value), argument.type)
     except CannotCast as reason:
         raise RuntimeError(
             f"{schema.name}() Expected a value of type '{argument.type.annotation_str}' for "

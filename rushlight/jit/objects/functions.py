@@ -155,3 +155,19 @@ class ScriptMethod(Callable):
 
     def __repr__(self) -> str:
         return f"<torch.ScriptMethod object at {id(self):#x}>"
+
+
+class OverloadedMethod:
+    """A method that was compiled once for each of its signatures: the first that fits is called."""
+
+    def __init__(self, methods: list[ScriptMethod]) -> None:
+        self.methods = methods
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for method in self.methods[:-1]:
+            try:
+                bind_arguments(method.function.schema, (*method.owner(), *args), kwargs)
+            except RuntimeError:
+                continue
+            return method(*args, **kwargs)
+        return self.methods[-1](*args, **kwargs)

@@ -13,7 +13,7 @@ from typing import Any
 from rushlight.core.parameter import Parameter
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.objects.cores import Members, ModuleCore, ModuleMembers
-from rushlight.jit.objects.functions import ScriptMethod
+from rushlight.jit.objects.functions import OverloadedMethod, ScriptMethod
 from rushlight.jit.unit import Instance
 from rushlight.nn.module import Module
 
@@ -129,6 +129,8 @@ class RecursiveScriptModule(ScriptModule):
         return self._method("forward").code_with_constants
 
     def _method(self, name: str) -> ScriptMethod:
+        if not self._c._has_method(name):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         found: ScriptMethod = self._c._get_method(name)
         return found
 
@@ -170,6 +172,9 @@ class RecursiveScriptModule(ScriptModule):
         if name in core.instance.type.properties:
             return core.instance.type.properties[name][0].run(core.instance)
         if name == "forward":
+            if core._has_method("forward__0"):
+                several = [n for n in core.instance.type.methods if n.startswith("forward__")]
+                return OverloadedMethod([core._get_method(each) for each in several])
             return Module.forward.__get__(self)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 

@@ -7,6 +7,7 @@ before a schema is found to fit.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -160,11 +161,8 @@ class Matcher:
         type_ = without_optional(argument.type)
         if not isinstance(type_, ListType) or value is None:
             return self.plan(value)
-        if argument.size is not None and isinstance(value, int | float):
-            value = [value] * argument.size
-        return Planned(
-            type_, lambda: self.graph.insertConstant(list(value), self.source).setType(type_)
-        )
+        values = list(argument.broadcast(value))
+        return Planned(type_, lambda: self.graph.insertConstant(values, self.source).setType(type_))
 
     def fit(self, argument: Argument, given: Planned) -> Planned:
         """An argument as the schema wants it."""
@@ -285,6 +283,8 @@ def mismatch_text(name: str, wanted: Type, actual: Type) -> str:
 # -- conversions -----------------------------------------------------------------------------------
 
 # What is inserted where a tensor, any number, or a bool stands for a number of some type.
+# Warnings of compiled code have numbers.
+WARNINGS = itertools.count()
 FROM_TENSOR = {
     FLOAT: "aten::FloatImplicit",
     COMPLEX: "aten::ComplexImplicit",
@@ -419,6 +419,8 @@ def emit_builtin(
         return functions[place - len(operators)].emit(graph, match.inputs(), source)
     node = graph.create(kind, match.inputs(), len(match.return_types))
     node.source = source
+    if kind == "aten::warn":
+        node.write("i", "warn_id", next(WARNINGS))
     for output, type_ in zip(node.outputs(), match.return_types):
         output.setType(type_)
     graph.insertNode(node)

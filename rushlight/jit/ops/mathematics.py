@@ -41,20 +41,6 @@ REAL_FUNCTIONS: dict[str, Callable[[float], float]] = {
     "fabs": math.fabs,
     "radians": math.radians,
 }
-# Those that have complex numbers too.
-COMPLEX_FUNCTIONS: dict[str, tuple[Callable[[float], float], Callable[[complex], complex]]] = {
-    "acos": (math.acos, cmath.acos),
-    "acosh": (math.acosh, cmath.acosh),
-    "asin": (math.asin, cmath.asin),
-    "asinh": (math.asinh, cmath.asinh),
-    "cos": (math.cos, cmath.cos),
-    "cosh": (math.cosh, cmath.cosh),
-    "exp": (math.exp, cmath.exp),
-    "sqrt": (math.sqrt, cmath.sqrt),
-    "tan": (math.tan, cmath.tan),
-    "tanh": (math.tanh, cmath.tanh),
-    "sin": (math.sin, cmath.sin),
-}
 
 
 def either(real: Callable[[Any], Any], imaginary: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -73,10 +59,6 @@ def define_complex(
     graph_op(*schemas[:2])(real)
     graph_op(f"aten::{name}.complex(complex a) -> complex")(imaginary)
     graph_op(schemas[2])(either(real, imaginary))
-
-
-for _name, (_real, _imaginary) in COMPLEX_FUNCTIONS.items():
-    define_complex(_name, as_in_c(_real), _imaginary)
 
 
 def sinh(a: float) -> float:
@@ -107,13 +89,26 @@ def logarithm(function: Callable[[float], float], pole: float = 0.0) -> Callable
 
 
 log = logarithm(math.log)
-define_complex("sinh", sinh, cmath.sinh)
-define_complex("atanh", atanh, complex_atanh)
-define_complex("atan", math.atan, complex_atan)
-define_complex("log", log, lambda a: cmath.log(a) if a else complex(-math.inf, 0.0))
-define_complex(
-    "log10", logarithm(math.log10), lambda a: cmath.log10(a) if a else complex(-math.inf, 0.0)
-)
+# Functions with a value where Python's raise, or with another sign than infinity's.
+OWN: dict[str, tuple[Callable[[Any], float], Callable[[complex], complex]]] = {
+    "sinh": (sinh, cmath.sinh),
+    "atanh": (atanh, complex_atanh),
+    "atan": (math.atan, complex_atan),
+    "log": (log, lambda a: cmath.log(a) if a else complex(-math.inf, 0.0)),
+    "log10": (
+        logarithm(math.log10),
+        lambda a: cmath.log10(a) if a else complex(-math.inf, 0.0),
+    ),
+}
+# What Python has of real and of complex numbers, but for tests of a number's class.
+for _name in vars(cmath):
+    if (
+        hasattr(math, _name)
+        and callable(getattr(cmath, _name))
+        and not _name.startswith(("is", "_"))
+    ):
+        _own = as_in_c(getattr(math, _name)), getattr(cmath, _name)
+        define_complex(_name, *OWN.get(_name, _own))
 graph_op(*unary("log1p"))(logarithm(math.log1p, -1.0))
 
 

@@ -27,6 +27,29 @@ def warn(message: str, stacklevel: int) -> None:
     warnings.warn(message, UserWarning, stacklevel=4)
 
 
+# What has been said where, for filters that want to hear a thing once.
+SAID: dict[Any, Any] = {}
+
+
+def warn_at(message: str, file: str, line: int) -> None:
+    """A warning of compiled code: it comes from the line that was compiled."""
+    warnings.warn_explicit(message, UserWarning, file, line, registry=SAID)
+
+
+@graph_op("profiler::_call_end_callbacks_on_jit_fut(Tensor x, Future(t) y) -> Future(t)")
+def end_label_with(x: Tensor, y: Any) -> Any:
+    """The label of a handle ends when the future is done."""
+    from rushlight.profiler.recorder import exit_by_handle
+
+    number = int(x)
+
+    def finish(done: Any) -> Any:
+        exit_by_handle(number)
+        return done.value()
+
+    return y.then(finish)
+
+
 @graph_op("aten::_unwrap_optional(t(a)? optional) -> t(a)")
 def unwrap_optional(optional: Any) -> Any:
     if optional is None:

@@ -314,6 +314,15 @@ def subgraph_program(node: Node) -> Callable[..., Any]:
     return compile_raw(node.read("g", "Subgraph"), node._kind.partition("::")[2])
 
 
+@form("aten::warn")
+def write_warning(w: Writer, node: Node) -> None:
+    from rushlight.jit.ops.objects import warn_at
+
+    place = node.source
+    where = f"{(place.file or f'<{w.name}>')!r}, {place.line}"
+    w.add(f"{w.bind('warn_at', warn_at)}({w.text(node._inputs[0])}, {where})", node)
+
+
 @form("prim::isinstance")
 def write_isinstance(w: Writer, node: Node) -> None:
     types = w.bind("types", list(node.read("tys", "types")))

@@ -215,7 +215,10 @@ def named_tuple_type(
     """The type of a class of named tuples; fields without an annotation are tensors."""
     found = NAMED.get(cls)
     if found is None:
-        hints = getattr(cls, "__annotations__", {})
+        # A class below one of named tuples has the fields of that one.
+        hints = {}
+        for base in reversed(cls.__mro__):
+            hints.update(vars(base).get("__annotations__", {}))
         home = inspect.getmodule(cls)
         names = dict(vars(home)) if home is not None else {}
 

@@ -76,14 +76,14 @@ def script_function(function: Any) -> Any:
 
     if hasattr(function, "__script_if_tracing_wrapper"):
         function = function.__original_fn
-    if overloads_of(function):
+    form = script_form(function) or function
+    if overloads_of(form):
         raise RuntimeError(
             f"Function {function.__name__} cannot be directly compiled because it is overloaded. "
             "It must be used in a context of a function where its inputs can determine which "
             "overload to call."
         )
-    form = script_form(function)
-    compiled = compile_called(function if form is None else form)
+    compiled = compile_called(form)
     compiled.ensure_defined()
     made = ScriptFunction(compiled)
     vars(made).update(

@@ -191,11 +191,23 @@ def overload_key(function: Any) -> str:
 def overloads_of(function: Any) -> list[Function]:
     """A function for each declared signature: the signature's types, the function's body."""
     declared = OVERLOADS.get(overload_key(function), [])
-    if not declared or function in declared:
+    typed = getattr(function, "_jit_overloads", ())
+    if (not declared and not typed) or function in declared:
         return []
     if function not in OVERLOADED:
-        OVERLOADED[function] = [compile_overload(each, function) for each in declared]
+        heads = [with_signature(each, function) for each in declared]
+        heads += [with_types(types, function) for types in typed]
+        OVERLOADED[function] = [compile_overload(function, *each) for each in heads]
     return OVERLOADED[function]
+
+
+def with_types(types: dict[str, str], function: Any) -> tuple[Parsed, Resolver]:
+    """The body of a function with some of its arguments typed otherwise."""
+    parsed = parse_function(function)
+    for each in all_arguments(parsed.node):
+        if each.arg in types:
+            each.annotation = shifted(ast.parse(types[each.arg], mode="eval").body)
+    return parsed, resolver_of(function)
 
 
 def with_signature(declared: Any, function: Any) -> tuple[Parsed, Resolver]:
@@ -218,8 +230,7 @@ def with_signature(declared: Any, function: Any) -> tuple[Parsed, Resolver]:
     return Parsed(node, body.source, body.name, defaults), types
 
 
-def compile_overload(declared: Any, function: Any) -> Function:
-    parsed, resolver = with_signature(declared, function)
+def compile_overload(function: Any, parsed: Parsed, resolver: Resolver) -> Function:
     name = PYTHON_UNIT.free_name(qualified_name(function))
 
     def define(made: Function) -> None:

@@ -94,17 +94,25 @@ class ModuleValue(Sugared):
 
     def derived(self, place: SourceRange, em: Emitter, name: str) -> Sugared | None:
         """What library modules compute in Python: constants, or lists of parameters."""
-        from rushlight.jit.scripting.library import derived_attribute
-        from rushlight.jit.scripting.library.layers import flat_weight_names
+        from rushlight.jit.scripting.library import derived_attribute, parameter_paths
         from rushlight.jit.scripting.resolving import sugared_of
 
         module = self.concrete.module
-        if name == "_flat_weights" and hasattr(module, "_all_weights"):
-            names = flat_weight_names(module)
-            values = [read_attribute(em, self.value, each, TENSOR) for each in names]
+        paths = parameter_paths(module, name)
+        if paths is not None:
+            values = [self.value_at(em, path) for path in paths]
             return SimpleValue(em.make_list(TENSOR, values, place))
         found = derived_attribute(module, name)
         return None if found is None else sugared_of(found, place, em, is_constant=True)
+
+    def value_at(self, em: Emitter, path: str) -> Value:
+        """The parameter at a path such as `layers.0.weight`."""
+        *parents, name = path.split(".")
+        value, concrete = self.value, self.concrete
+        for parent in parents:
+            concrete = concrete.children[parent]
+            value = read_attribute(em, value, parent, concrete.type)
+        return read_attribute(em, value, name, TENSOR)
 
     def find_method(self, place: SourceRange, em: Emitter, name: str) -> Sugared | None:
         concrete = self.concrete

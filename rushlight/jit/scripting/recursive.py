@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rushlight.base.errors import fail
 from rushlight.jit.ir.types import NONE, ClassType, InterfaceType
 from rushlight.jit.naming import qualified_name
 from rushlight.jit.objects.cores import ModuleCore
@@ -28,7 +29,7 @@ from rushlight.jit.scripting.functions import (
 )
 from rushlight.jit.scripting.hooks import hooks_of
 from rushlight.jit.scripting.ignoring import is_exported, is_ignored, is_unused
-from rushlight.jit.scripting.library import layer_methods
+from rushlight.jit.scripting.library import layer_forms, layer_methods, overloaded_methods
 from rushlight.jit.scripting.modulevalues import ModuleValue
 from rushlight.jit.scripting.resolving import Resolver, resolver_of
 from rushlight.jit.scripting.sources import SourceText
@@ -41,6 +42,7 @@ from rushlight.jit.unit import (
 )
 from rushlight.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
 from rushlight.nn.module import Module
+from rushlight.nn.parameter import is_lazy
 
 
 @dataclass(slots=True)
@@ -79,12 +81,26 @@ class Concrete:
         own = layer_methods(self.python_class).get(name)
         if own is not None:
             return own
+        if name == "forward" and self.python_class.__dict__.get("forward") is not None:
+            self.refuse_library_python()
         bound = getattr(self.module, name, None)
         function = getattr(bound, "__func__", None) or getattr(self.python_class, name, None)
         return inspect.unwrap(function) if inspect.isfunction(function) else None
 
+    def refuse_library_python(self) -> None:
+        """A layer of the package without a form says so: its Python is not meant to be compiled."""
+        cls = self.python_class
+        has_form = any([base in layer_forms() for base in cls.__mro__])
+        if cls.__module__.startswith("rushlight.nn.") and not has_form:
+            fail("RL1460", layer=f"nn.{cls.__name__}")
+
     def overloads(self, name: str) -> list[str]:
         """Names of the methods that stand for the declared signatures of a method."""
+        own = overloaded_methods(self.python_class, name)
+        if own:
+            for each in own:
+                self.method(each)
+            return own
         function = self.python_function(name)
         declared = [] if function is None else OVERLOADS.get(overload_key(function), [])
         names = [f"{name}__{number}" for number in range(len(declared))]
@@ -181,6 +197,7 @@ class Building:
     def build(self, module: Any) -> Concrete:
         if isinstance(module, ScriptModule) and hasattr(module, "_c"):
             return existing(module)
+        check_parameters_known(module)
         children = {
             name: self.concrete_of(child)
             for name, child in module._modules.items()
@@ -381,3 +398,17 @@ def check_module_initialized(module: Any) -> None:
             f"'{type(module).__module__}.{type(module).__name__}' has not been initialized, did "
             "you forget to call 'super()'?"
         )
+
+
+def check_parameters_known(module: Any) -> None:
+    """Refuses a module whose parameters get their sizes from the first call."""
+    for kind, members in (("parameters", module._parameters), ("buffers", module._buffers)):
+        for name, value in members.items():
+            if is_lazy(value):
+                cls = type(module)
+                home = qualified_name(cls).removeprefix("__torch__.").rpartition(".")[0]
+                home = home if cls.__module__.startswith("rushlight.") else cls.__module__
+                raise RuntimeError(
+                    f"'{home}.{cls.__name__}' has uninitialized {kind} {name}. Did you forget to "
+                    "run a forward pass?"
+                )

@@ -12,6 +12,7 @@ import enum
 import inspect
 import math
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Mapping, MutableMapping
 from functools import cache
@@ -419,7 +420,7 @@ def sugared_function(function: Any, place: SourceRange, em: Emitter) -> Sugared:
         return FlagDispatch(*flagged)
     own = script_form(function)
     if own is not None:
-        return FunctionValue([compile_called(own)])
+        return FunctionValue(overloads_of(own) or [compile_called(own)])
     if is_unused(function):
         return UnusedFunction(function)
     if is_ignored(function):
@@ -468,6 +469,8 @@ def builtin_name(found: Any) -> str | None:
 def look_for_builtin(found: Any) -> str | None:
     from rushlight.jit.scripting.library import dispatched_forms, script_form
 
+    if found is warnings.warn:
+        return "aten::warn"
     if found in MATH:
         return MATH[found] if takes_numbers(MATH[found]) else None
     kind = operator_kind(found)

@@ -528,7 +528,7 @@ class ExceptionValue(Sugared):
         self.prefix = prefix
 
     def kind(self) -> str:
-        return "exception"
+        return "Python exception"
 
     def call(
         self, place: SourceRange, em: Emitter, args: Args, kwargs: Kwargs, binders: int

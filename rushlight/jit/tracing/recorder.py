@@ -25,13 +25,6 @@ from rushlight.jit.tracing.state import TracedFloat, TracedInt, TracingState
 from rushlight.jit.tracing.warnings import warn
 
 TRACED = (TracedInt, TracedFloat)
-# torch: graphs have what these are made of.
-DIVIDED = frozenset(
-    (
-        *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"),
-        "conv_transpose3d",
-    )
-)
 # What calls that make a tensor say about it.
 OPTIONS = frozenset(("dtype", "layout", "device", "pin_memory"))
 LIVE = (
@@ -53,7 +46,7 @@ class Recorder(TracingState):
             rule = RULES.get(name)
             if rule is not None:
                 return rule(self, op, args)
-            if name in DIVIDED:
+            if op.options.get("traced_parts"):
                 return self.divide(op, args)
             if not returns_tensors(op):
                 return self.run_below(op, plain_arguments(args))

@@ -19,10 +19,10 @@ __all__ = [
 class PackedFields(NamedTuple):
     """What a packed sequence is made of."""
 
-    data: Any
-    batch_sizes: Any
-    sorted_indices: Any
-    unsorted_indices: Any
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
 
 
 class PackedSequence(PackedFields):

@@ -100,7 +100,10 @@ def indexed_shape(sizes: Any, shapes: Sequence[Any]) -> tuple[tuple[Any, ...], i
     places = [axis for axis, shape in enumerate(shapes) if shape is not None]
     common = broadcast_indices(shapes)
     adjacent = bool(places) and places[-1] - places[0] == len(places) - 1
-    if any(sizes[axis] == 0 for axis in places) and not any(size == 0 for size in common):
+    is_empty = geometry.is_size
+    if any(is_empty(sizes[axis], 0) for axis in places) and not any(
+        is_empty(size, 0) for size in common
+    ):
         raise IndexError("index is out of bounds for dimension with size 0")
     return common, places[0] if adjacent else 0
 

@@ -579,7 +579,7 @@ masked_fill_scalar = writing(
 
 @masked_fill_scalar.lower
 def _(build: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
-    shape, dtype = tuple(build.val.shape), build.val.dtype
+    shape, dtype = build.shape, build.val.dtype
     if mask.dtype is not dtypes.bool_ or not geometry.same_sizes(self.shape, shape):
         build.refuse("no mask")
     fill = build.filled(value, dtype)

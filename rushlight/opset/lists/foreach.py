@@ -11,12 +11,16 @@ from typing import Any, cast
 
 from rushlight.core import dispatch, history
 from rushlight.core.dtype import unsupported
-from rushlight.core.functional import from_functional, map_tensors
+from rushlight.core.functional import map_tensors
 from rushlight.core.node import needs_grad
 from rushlight.core.op import OpOverload
 from rushlight.core.state import BELOW_FUNCTIONAL, LOCAL, PROCESS, excluding
 from rushlight.core.tensor import Tensor
+from rushlight.opset import registry
 from rushlight.opset.kinds import OPAQUE
+
+# Loaded for their ops.
+from rushlight.opset.pointwise import arithmetic, elementary, special  # noqa: F401
 from rushlight.opset.registry import find, op, register
 from rushlight.opset.rules import sample
 
@@ -136,7 +140,7 @@ def written(op: Any, args: tuple[Any, ...]) -> list[Any]:
 
 def functionalized(mode: Any, op: Any, args: tuple[Any, ...]) -> Any:
     """The write as a function of values, whose results the written tensors take over."""
-    values = map_tensors(op, args, from_functional)
+    values = map_tensors(op, args, mode.value_of)
     with excluding(BELOW_FUNCTIONAL):
         result = dispatch.below_autograd(op.functional, tuple(values))
     flat: list[Any] = []
@@ -241,17 +245,18 @@ def unlisted(rest: tuple[Any, ...]) -> list[Any]:
 
 # -- one operand -----------------------------------------------------------------------------------
 
-UNARY = {
-    "abs": {}, "acos": {"low": -0.9, "high": 0.9}, "asin": {"low": -0.9, "high": 0.9}, "atan": {},
-    "ceil": {}, "cos": {}, "cosh": {}, "erf": {}, "erfc": {}, "exp": {}, "expm1": {}, "floor": {},
-    "frac": {}, "lgamma": {"low": 0.5}, "log": {"low": 0.5}, "log10": {"low": 0.5},
-    "log1p": {"low": 0.5}, "log2": {"low": 0.5}, "neg": {}, "reciprocal": {"low": 0.5},
-    "round": {}, "rsqrt": {"low": 0.5}, "sigmoid": {}, "sign": {}, "sin": {}, "sinh": {},
-    "sqrt": {"low": 0.5}, "tan": {"low": -1.0, "high": 1.0}, "tanh": {}, "trunc": {},
-}  # fmt: skip
-
-for name, domain in UNARY.items():
-    pair(f"_foreach_{name}(Tensor[] self) -> Tensor[]", name, "default", list_samples(1, **domain))
+for record in registry.registered():
+    if record.options.get("on_lists"):
+        name = record.base_name
+        low, high = record.options.get("domain", (None, None))
+        limits = {"low": low, "high": high}
+        domain = {side: value for side, value in limits.items() if value is not None}
+        pair(
+            f"_foreach_{name}(Tensor[] self) -> Tensor[]",
+            name,
+            "default",
+            list_samples(1, **domain),
+        )
 
 # -- two operands ----------------------------------------------------------------------------------
 

@@ -204,6 +204,7 @@ pointwise(
 
 mul = pointwise(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
+    out_dtype=True,
     sparse=late("sparse.math:mul"),
     scalar=lambda m, x, y: m.multiply(x, y),
     numbers="any",
@@ -216,6 +217,7 @@ mul = pointwise(
 )
 pointwise(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
+    out_dtype=True,
     sparse=late("sparse.math:mul"),
     scalar=mul.options["scalar"],
     narrow=NARROW,
@@ -226,6 +228,7 @@ pointwise(
 )
 div = pointwise(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
+    out_dtype=True,
     sparse=late("sparse.math:div"),
     scalar=lambda m, x, y: m.divide(x, y),
     promote=INT_TO_FLOAT,
@@ -238,6 +241,7 @@ div = pointwise(
 )
 pointwise(
     "div.Scalar(Tensor self, Scalar other) -> Tensor",
+    out_dtype=True,
     sparse=late("sparse.math:div"),
     scalar=div.options["scalar"],
     promote=INT_TO_FLOAT,
@@ -639,6 +643,7 @@ neg = pointwise(
     narrow=PAIRS,
     check=check_neg,
     vjp=lambda grad: -grad,
+    on_lists=True,
 )
 
 
@@ -655,6 +660,7 @@ reciprocal = pointwise(
     promote=INT_TO_FLOAT,
     vjp=lambda grad, result: -grad * conj(result * result),
     domain=(0.5, None),
+    on_lists=True,
 )
 
 

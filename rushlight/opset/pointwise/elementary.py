@@ -72,6 +72,7 @@ abs = pointwise(
     inplace_check=check_abs_,
     narrow=NARROW,
     vjp=lambda grad, self: grad * self.sgn(),
+    on_lists=True,
 )
 sign = pointwise(
     "sign(Tensor self) -> Tensor",
@@ -84,6 +85,7 @@ sign = pointwise(
         NotImplementedError,
     ),
     vjp=no_gradient,
+    on_lists=True,
 )
 
 
@@ -118,6 +120,7 @@ def rounding(name: str, *, complex_check: bool = True) -> None:
     pointwise(
         f"{name}(Tensor self) -> Tensor",
         zero_preserving=True,
+        on_lists=True,
         scalar=text_of(name),
         vjp=no_gradient,
         **options,
@@ -160,6 +163,7 @@ frac = pointwise(
     scalar=lambda m, x: m.subtract(x, m.trunc(x)),
     dtypes=is_float,
     vjp=lambda grad: grad,
+    on_lists=True,
 )
 
 
@@ -260,48 +264,73 @@ def floating(name: str, vjp: Any, **options: Any) -> Any:
     return pointwise(f"{name}(Tensor self) -> Tensor", promote=INT_TO_FLOAT, vjp=vjp, **options)
 
 
-exp = floating("exp", lambda grad, result: grad * conj(result))
+exp = floating("exp", lambda grad, result: grad * conj(result), on_lists=True)
 exp2 = floating("exp2", lambda grad, result: grad * conj(result) * LN2)
-expm1 = floating("expm1", lambda grad, result: grad * (conj(result) + 1), zero_preserving=True)
-log = floating("log", lambda grad, self: grad.div(conj(self)), domain=(0.25, None))
-log2 = floating("log2", lambda grad, self: grad / (conj(self) * LN2), domain=(0.25, None))
-log10 = floating("log10", lambda grad, self: grad / (conj(self) * LN10), domain=(0.25, None))
+expm1 = floating(
+    "expm1", lambda grad, result: grad * (conj(result) + 1), zero_preserving=True, on_lists=True
+)
+log = floating("log", lambda grad, self: grad.div(conj(self)), domain=(0.25, None), on_lists=True)
+log2 = floating(
+    "log2", lambda grad, self: grad / (conj(self) * LN2), domain=(0.25, None), on_lists=True
+)
+log10 = floating(
+    "log10", lambda grad, self: grad / (conj(self) * LN10), domain=(0.25, None), on_lists=True
+)
 log1p = floating(
-    "log1p", lambda grad, self: grad / conj(self + 1), domain=(-0.5, None), zero_preserving=True
+    "log1p",
+    lambda grad, self: grad / conj(self + 1),
+    domain=(-0.5, None),
+    zero_preserving=True,
+    on_lists=True,
 )
 sqrt = floating(
     "sqrt",
     lambda grad, result: grad / (2 * conj(result)),
     domain=(0.25, None),
     zero_preserving=True,
+    on_lists=True,
 )
 rsqrt = floating(
-    "rsqrt", lambda grad, result: -0.5 * grad * conj(result.pow(3)), domain=(0.25, None)
+    "rsqrt",
+    lambda grad, result: -0.5 * grad * conj(result.pow(3)),
+    domain=(0.25, None),
+    on_lists=True,
 )
 
 
 # -- trigonometric and hyperbolic -----------------------------------------------------------------
 
-sin = floating("sin", lambda grad, self: grad * conj(self.cos()), zero_preserving=True)
-cos = floating("cos", lambda grad, self: grad * conj(-self.sin()))
+sin = floating(
+    "sin", lambda grad, self: grad * conj(self.cos()), zero_preserving=True, on_lists=True
+)
+cos = floating("cos", lambda grad, self: grad * conj(-self.sin()), on_lists=True)
 tan = floating(
     "tan",
     lambda grad, result: grad * conj(1 + result.pow(2)),
     domain=(-1.4, 1.4),
     zero_preserving=True,
+    on_lists=True,
 )
 asin = floating(
     "asin",
     lambda grad, self: grad * conj((-self * self + 1).rsqrt()),
     domain=(-0.9, 0.9),
     zero_preserving=True,
+    on_lists=True,
 )
 acos = floating(
-    "acos", lambda grad, self: grad * conj(-((-self * self + 1).rsqrt())), domain=(-0.9, 0.9)
+    "acos",
+    lambda grad, self: grad * conj(-((-self * self + 1).rsqrt())),
+    domain=(-0.9, 0.9),
+    on_lists=True,
 )
-atan = floating("atan", lambda grad, self: grad / conj(self * self + 1), zero_preserving=True)
-sinh = floating("sinh", lambda grad, self: grad * conj(self.cosh()), zero_preserving=True)
-cosh = floating("cosh", lambda grad, self: grad * conj(self.sinh()))
+atan = floating(
+    "atan", lambda grad, self: grad / conj(self * self + 1), zero_preserving=True, on_lists=True
+)
+sinh = floating(
+    "sinh", lambda grad, self: grad * conj(self.cosh()), zero_preserving=True, on_lists=True
+)
+cosh = floating("cosh", lambda grad, self: grad * conj(self.sinh()), on_lists=True)
 asinh = floating(
     "asinh", lambda grad, self: grad * conj((self.pow(2) + 1).rsqrt()), zero_preserving=True
 )
@@ -321,9 +350,14 @@ atanh = floating(
     zero_preserving=True,
 )
 tanh = floating(
-    "tanh", lambda grad, result: functions.tanh_backward(grad, result), zero_preserving=True
+    "tanh",
+    lambda grad, result: functions.tanh_backward(grad, result),
+    zero_preserving=True,
+    on_lists=True,
 )
-sigmoid = floating("sigmoid", lambda grad, result: functions.sigmoid_backward(grad, result))
+sigmoid = floating(
+    "sigmoid", lambda grad, result: functions.sigmoid_backward(grad, result), on_lists=True
+)
 tanh_backward = pointwise(
     "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
     dtypes=is_inexact,

@@ -47,17 +47,6 @@ def quantized(array: Any, scale: Any, zero_point: Any, quant_min: int, quant_max
         return ((kept - zero_point) * scale).astype(array.dtype), mask
 
 
-def quantized_samples(
-    self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int
-) -> Any:
-    """`quantized`, of samples that may have scales and zero points of their own."""
-    values = self.to(dtypes.float32) if self.dtype.itemsize < 4 else self
-    steps = zero_point + (values * (1 / scale)).round()
-    mask = (steps >= quant_min) & (steps <= quant_max)
-    kept = aten.where(steps == steps, steps.clamp(quant_min, quant_max), quant_min)
-    return ((kept - zero_point) * scale).to(self.dtype), mask
-
-
 def by_own_tensors(
     level: Any, op: Any, self: Any, scale: Any, zero_point: Any, fake_quant_enabled: Any,
     quant_min: int, quant_max: int,
@@ -66,9 +55,9 @@ def by_own_tensors(
     step, zero, enabled = [
         value.reshape((-1,))[0] for value in (scale, zero_point, fake_quant_enabled)
     ]
-    numbers = (step.to(dtypes.float32), zero.to(dtypes.float32), quant_min, quant_max)
-    values, mask = quantized_samples(self, *numbers)
-    return aten.where(enabled != 0, values, self), mask | (enabled == 0)
+    return by_elements(
+        self, step.to(dtypes.float32), zero.to(dtypes.float32), enabled != 0, quant_min, quant_max
+    )
 
 
 def by_own_channels(
@@ -81,7 +70,7 @@ def by_own_channels(
     shape = [1] * self.dim()
     shape[axis] = -1
     step, zero = [value.to(dtypes.float32).reshape(shape) for value in (scale, zero_point)]
-    return quantized_samples(self, step, zero, quant_min, quant_max)
+    return by_elements(self, step, zero, fits.new_ones(()), quant_min, quant_max)
 
 
 def masked_gradient(grad: Any, mask: Any) -> Any:
@@ -119,6 +108,28 @@ by_channels = op(
     batch=by_own_channels,
     **QUANTIZING,
 )
+
+# What the others are of samples that have scales and zero points of their own.
+by_elements = op(
+    "fake_quantize_cachemask(Tensor self, Tensor scale, Tensor zero_point, Tensor enabled, "
+    f"{LIMITS}) -> (Tensor output, Tensor mask)",
+    namespace="rushlight",
+    batch="aligned",
+    **QUANTIZING,
+)
+
+
+@by_elements.shape
+def _(self: Any, *rest: Any) -> Any:
+    return specs(self)
+
+
+@by_elements.kernel
+def _(
+    xp: Any, self: Any, scale: Any, zero_point: Any, enabled: Any, quant_min: int, quant_max: int
+) -> Any:
+    values, mask = quantized(self, scale, zero_point, quant_min, quant_max)
+    return xp.where(enabled, values, self), mask | ~enabled
 
 
 @by_numbers.shape
@@ -280,6 +291,15 @@ def switched_samples(make: Any) -> Any:
             yield sample(make(3, 4), *parameters(make, 1), enabled, 0, 7)
 
 
+def element_samples(make: Any) -> Any:
+    if make.dtype.is_floating_point:
+        for shape in ((), (4,)):
+            enabled = make.mask(*shape)
+            yield sample(
+                make(3, 4), parameters(make, 1)[0], parameters(make, 1)[1].float(), enabled, 0, 7
+            )
+
+
 def channel_samples(make: Any) -> Any:
     if make.dtype.is_floating_point:
         yield sample(make(3, 4), *parameters(make, 3), 0, 0, 7)
@@ -302,3 +322,4 @@ for record in (by_channels, per_channel):
     record.samples, record.errors = channel_samples, channel_errors
 by_tensors.samples = switched_samples
 per_tensor_of_tensors.samples = tensor_samples
+by_elements.samples = element_samples

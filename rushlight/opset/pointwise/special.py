@@ -46,11 +46,13 @@ erf = special(
     kernel_name="erf_vml_cpu",
     zero_preserving=True,
     errors=lambda make: [(NotImplementedError, (make(2, dtype=complex64),))],
+    on_lists=True,
 )
 erfc = special(
     "erfc",
     lambda grad, self: -2.0 / SQRT_PI * functions.exp(-(self.pow(2))) * grad,
     kernel_name="erfc_vml_cpu",
+    on_lists=True,
 )
 erfinv = special(
     "erfinv",
@@ -111,6 +113,7 @@ lgamma = special(
     kernel_name="lgamma_vml_cpu",
     domain=(0.25, None),
     errors=lambda make: [(NotImplementedError, (make(2, dtype=complex64),))],
+    on_lists=True,
 )
 digamma = special(
     "digamma",

@@ -17,6 +17,7 @@ from rushlight.arrays.precision import cast, dtype_of, working
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import call
+from rushlight.core.op import Tag
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import strides_of
 from rushlight.opset.kinds import CONTRACTION, OPAQUE, Spec
@@ -600,6 +601,7 @@ def choice(
     method=False,
     function=None,
     out=False,
+    tags=(Tag.nondeterministic_seeded,),
 )
 def attention(
     query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, scale: Any,

@@ -154,6 +154,7 @@ def mm_errors(make: Any) -> Any:
 
 mm = op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
+    out_dtype=True,
     sparse=late("sparse.math:mm"),
     autocast="lower",
     kind=CONTRACTION,

@@ -38,6 +38,7 @@ __all__ = ["bilinear", "cdist", "chain_matmul", "linear", "tensordot"]
 @composite(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     functional=True,
+    out_dtype=True,
     errors=lambda make: [
         (RuntimeError, (make(2, 3), make(4, 2))),
         (RuntimeError, (make(2, 3), make(4, 3), make(3))),

@@ -652,6 +652,7 @@ def check_pair(hx: Sequence[Any]) -> None:
     "(Tensor, Tensor, Tensor)",
     method=False,
     out=False,
+    tags=(Tag.nondeterministic_seeded,),
 )
 def lstm_input(input: Any, hx: Any, params: Any, *options: Any) -> Any:
     check_pair(hx)
@@ -663,7 +664,7 @@ def lstm_input(input: Any, hx: Any, params: Any, *options: Any) -> Any:
     "(Tensor, Tensor, Tensor)",
     method=False,
     out=False,
-    tags=(Tag.data_dependent_output,),
+    tags=(Tag.data_dependent_output, Tag.nondeterministic_seeded),
 )
 def lstm_data(data: Any, batch_sizes: Any, hx: Any, params: Any, *options: Any) -> Any:
     check_pair(hx)
@@ -746,6 +747,7 @@ def define(name: str, mode: int) -> None:
         method=False,
         out=False,
         samples=input_samples(mode),
+        tags=(Tag.nondeterministic_seeded,),
     )
     def whole(input: Any, hx: Any, params: Any, *options: Any) -> Any:
         return run_stack(mode, input, (hx,), params, options[:-1], options[-1], None)
@@ -756,7 +758,7 @@ def define(name: str, mode: int) -> None:
         method=False,
         out=False,
         samples=data_samples(mode),
-        tags=(Tag.data_dependent_output,),
+        tags=(Tag.data_dependent_output, Tag.nondeterministic_seeded),
     )
     def packed(data: Any, batch_sizes: Any, hx: Any, params: Any, *options: Any) -> Any:
         return run_stack(mode, data, (hx,), params, options, False, batch_sizes)

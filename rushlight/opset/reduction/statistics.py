@@ -170,7 +170,7 @@ def lower_spread(root: bool, with_mean: bool) -> Any:
         mean = build.mean(values, shape, axes)
         centred = m.subtract(values, mean)
         total = build.fold("sum", m.multiply(centred, centred), shape, axes)
-        variance = m.divide(total, float(freedom))
+        variance = m.divide(total, freedom)
         first = m.sqrt(variance) if root else variance
         found = [build.cast(build.without(e, axes, keepdim), self.dtype) for e in (first, mean)]
         return tuple(found) if with_mean else found[0]

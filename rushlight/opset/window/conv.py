@@ -421,6 +421,7 @@ convolution = op(
     kind=WINDOW,
     method=False,
     layout="shape",
+    out_dtype=True,
     batch=late("window.batched:convolution"),
 )
 
@@ -724,12 +725,17 @@ def define(count: int) -> None:
     width, more = zero.format("padding"), zero.format("output_padding")
     shape = (1, 2, *[3] * count)
     filters = (2, 2, *[2] * count)
+    facts: Any = {
+        "autocast": "lower",
+        "functional": True,
+        "method": False,
+        "out": False,
+        "traced_parts": True,
+    }
     first = composite(
         f"conv{count}d({head}, {step}, {width}, {gap}, SymInt groups=1) -> Tensor",
-        autocast="lower",
-        functional=True,
-        method=False,
-        out=False,
+        **facts,
+        out_dtype=count == 2,
     )(plain)
     first.samples = lambda make: [
         (make(*shape), make(*filters), make(2)),
@@ -738,10 +744,7 @@ def define(count: int) -> None:
     second = composite(
         f'conv{count}d.padding({head}, {step}, str padding="valid", {gap}, SymInt groups=1) '
         "-> Tensor",
-        autocast="lower",
-        functional=True,
-        method=False,
-        out=False,
+        **facts,
     )(named)
     second.samples = lambda make: [
         (make(*shape), make(*filters), make(2), ones, "same"),
@@ -751,10 +754,7 @@ def define(count: int) -> None:
     third = composite(
         f"conv_transpose{count}d{overload}({head}, {step}, {width}, {more}, SymInt groups=1, "
         f"{gap}) -> Tensor",
-        autocast="lower",
-        functional=True,
-        method=False,
-        out=False,
+        **facts,
     )(transposed)
     third.samples = lambda make: [
         (make(*shape), make(*filters), make(2)),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 import rushlight as torch
+from rushlight.func import grad, vmap
 
 VALUES = torch.tensor([-3.0, 0.3, 0.05, 0.15, 9.0, math.nan, math.inf])
 
@@ -31,3 +33,33 @@ def test_channels() -> None:
     assert found.tolist() == [pytest.approx([0.3, 1.5]), pytest.approx([0.5, 5.0])]
     with pytest.raises(RuntimeError, match="Zero-point must be Int32, Float or Half, found Long"):
         torch.fake_quantize_per_channel_affine(x, scale, zero_point.long(), 0, 0, 15)
+
+
+def by_tensor(x: torch.Tensor, s: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    return torch.ops.aten.fake_quantize_per_tensor_affine.tensor_qparams(x, s, z, 0, 15).sum()
+
+
+def by_channel(x: torch.Tensor, s: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    both = torch.stack([x, x])
+    wide = s.reshape(1).expand(2).contiguous(), z.reshape(1).expand(2).contiguous()
+    return torch.fake_quantize_per_channel_affine(both, *wide, 0, 0, 15).sum()
+
+
+@pytest.mark.parametrize("function", [by_tensor, by_channel])
+@pytest.mark.parametrize("batched", ["x", "sz", "xsz"])
+def test_gradients_of_samples_with_their_own_scales(function: Any, batched: str) -> None:
+    given = {
+        "x": torch.stack([VALUES[:5], VALUES[:5] * 3]),
+        "s": torch.tensor([0.1, 0.7]),
+        "z": torch.tensor([1, 2], dtype=torch.int32),
+    }
+    args = [value if name in batched else value[0] for name, value in given.items()]
+    dims = tuple([0 if name in batched else None for name in given])
+    rows = [
+        [v if dim is None else v[i] for v, dim in zip(args, dims, strict=True)] for i in range(2)
+    ]
+    wanted = torch.stack([grad(function)(*row) for row in rows])
+    assert vmap(grad(function), in_dims=dims)(*args).tolist() == wanted.tolist()
+    outside = grad(lambda *a: vmap(function, in_dims=dims)(*a).sum())(*args)
+    assert outside.tolist() == (wanted if "x" in batched else wanted.sum(0)).tolist()
+    assert wanted.any()

@@ -40,14 +40,23 @@ class enable_grad:
 class record_function:
     _jit_override_qualname = "__torch__.torch.autograd.profiler.record_function"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
+        self.args = args
+        self.run_callbacks_on_exit = True
+        self.record: torch.Tensor | None = None
 
-    def __enter__(self) -> None:
-        pass
+    def __enter__(self):
+        self.record = torch.ops.profiler._record_function_enter(self.name, self.args)
+        return self
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        pass
+        if not self.run_callbacks_on_exit:
+            return
+        record = self.record
+        if record is None:
+            raise AssertionError("Expected record to be set")
+        torch.ops.profiler._record_function_exit(record)
 
 
 @cache

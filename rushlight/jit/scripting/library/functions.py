@@ -1,20 +1,19 @@
 # mypy: ignore-errors
-# ruff: noqa: C901, RUF005, SIM116
+# ruff: noqa: B028, C901, RUF005
 """`nn.functional` as it is compiled: typed functions over operators.
 
 Their names, arguments and defaults are those of `nn.functional`; errors are raised where they are
 there.
 """
 
-from typing import Optional
+import math
+import warnings
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
 from rushlight.jit.scripting.annotations import BroadcastingList
 
 aten = torch.ops.aten
-Ints1 = BroadcastingList(1)[int]
-Floats1 = BroadcastingList(1)[float]
 Ints2 = BroadcastingList(2)[int]
 Ints3 = BroadcastingList(3)[int]
 
@@ -142,6 +141,9 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument."  # noqa: E501
+    )
     if ndim == 0 or ndim == 1 or ndim == 3:
         ret = 0
     else:
@@ -188,6 +190,8 @@ def log_softmax(
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.")
     gumbels = -torch.empty_like(logits).exponential_().log()
     gumbels = (logits + gumbels) / tau
     y_soft = gumbels.softmax(dim)
@@ -233,22 +237,37 @@ def feature_alpha_dropout(
     )
 
 
+def _channel_dropout(
+    input: Tensor, p: float, training: bool, inplace: bool, is_batched: bool
+) -> Tensor:
+    if is_batched:
+        if inplace:
+            return torch.feature_dropout_(input, p, training)
+        return torch.feature_dropout(input, p, training)
+    if inplace:
+        torch.feature_dropout_(input.unsqueeze(0), p, training)
+        return input
+    return torch.feature_dropout(input.unsqueeze(0), p, training).squeeze(0)
+
+
+def _warn_of_dims(dims: int, count: int) -> None:
+    if dims != count + 1 and dims != count + 2:
+        warnings.warn(
+            f"dropout{count}d: Received a {dims}-D input to dropout{count}d, which is deprecated and will result in an error in a future release. To retain the behavior and silence this warning, please use dropout instead. Note that dropout{count}d exists to provide channel-wise dropout on inputs with {count} spatial dimensions, a channel dimension, and an optional batch dimension (i.e. {count + 1}D or {count + 2}D inputs)."  # noqa: E501
+        )
+
+
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    is_batched = input.dim() == 3
-    if not is_batched:
-        input = input.unsqueeze_(0) if inplace else input.unsqueeze(0)
-    result = (
-        torch.feature_dropout_(input, p, training)
-        if inplace
-        else torch.feature_dropout(input, p, training)
-    )
-    if not is_batched:
-        result = result.squeeze_(0) if inplace else result.squeeze(0)
-    return result
+    dims = input.dim()
+    if dims != 2 and dims != 3:
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {dims}D input. Note that dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."  # noqa: E501
+        )
+    return _channel_dropout(input, p, training, inplace, dims == 3)
 
 
 def dropout2d(
@@ -256,12 +275,12 @@ def dropout2d(
 ) -> Tensor:
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    result = (
-        torch.feature_dropout_(input, p, training)
-        if inplace
-        else torch.feature_dropout(input, p, training)
-    )
-    return result
+    _warn_of_dims(input.dim(), 2)
+    if input.dim() == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead."  # noqa: E501
+        )
+    return _channel_dropout(input, p, training, inplace, True)
 
 
 def dropout3d(
@@ -269,17 +288,8 @@ def dropout3d(
 ) -> Tensor:
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    is_batched = input.dim() == 5
-    if not is_batched:
-        input = input.unsqueeze_(0) if inplace else input.unsqueeze(0)
-    result = (
-        torch.feature_dropout_(input, p, training)
-        if inplace
-        else torch.feature_dropout(input, p, training)
-    )
-    if not is_batched:
-        result = result.squeeze_(0) if inplace else result.squeeze(0)
-    return result
+    _warn_of_dims(input.dim(), 3)
+    return _channel_dropout(input, p, training, inplace, input.dim() == 5)
 
 
 # -- embeddings and norms --------------------------------------------------------------------------
@@ -294,19 +304,90 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
+    row = -1
     if padding_idx is not None:
-        if padding_idx > 0:
-            assert padding_idx < weight.size(0), "Padding_idx must be within num_embeddings"
-        elif padding_idx < 0:
-            assert padding_idx >= -weight.size(0), "Padding_idx must be within num_embeddings"
-            padding_idx = weight.size(0) + padding_idx
-    else:
-        padding_idx = -1
+        rows = weight.size(0)
+        if padding_idx < -rows or padding_idx >= rows:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        row = padding_idx + rows if padding_idx < 0 else padding_idx
     if max_norm is not None:
-        input = input.contiguous()
         with torch.no_grad():
-            aten.embedding_renorm_(weight, input, max_norm, norm_type)
-    return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+            aten.embedding_renorm_(weight.detach(), input.contiguous(), max_norm, norm_type)
+    return torch.embedding(weight, input, row, scale_grad_by_freq, sparse)
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    if weight.dtype == torch.int64 and input.is_floating_point():
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`."  # noqa: E501
+        )
+        weight, input = input, weight
+    if per_sample_weights is not None:
+        if input.size() != per_sample_weights.size():
+            raise ValueError(
+                f"embedding_bag: If per_sample_weights ({per_sample_weights.size()}) is not None, then it must have the same shape as the input ({input.size()})"  # noqa: E501
+            )
+    if weight.dim() != 2:
+        raise ValueError(
+            f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"
+        )
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, found offsets of type Tensor"  # noqa: E501
+            )
+        starts = torch.arange(
+            0, input.numel(), input.size(1), dtype=input.dtype, device=input.device
+        )
+        include_last_offset = False
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif input.dim() == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        if offsets.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+        starts = offsets
+    else:
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}"
+        )
+    if mode == "sum":
+        number = 0
+    elif mode == "mean":
+        number = 1
+    elif mode == "max":
+        number = 2
+        if scale_grad_by_freq:
+            raise ValueError("max mode does not support scaling the gradient by the frequency")
+        if sparse:
+            raise ValueError("max mode does not support sparse weights")
+    else:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if max_norm is not None:
+        with torch.no_grad():
+            aten.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            f"embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."  # noqa: E501
+        )
+    return torch.embedding_bag(
+        weight, input, starts, scale_grad_by_freq, number, sparse, per_sample_weights,
+        include_last_offset, padding_idx,
+    )[0]  # fmt: skip
 
 
 def _verify_batch_size(size: list[int]) -> None:
@@ -391,9 +472,10 @@ def group_norm(
 ) -> Tensor:
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")  # fmt: skip # noqa: E501
-    _verify_batch_size(
-        [input.size(0) * input.size(1) // num_groups, num_groups] + list(input.size()[2:])
-    )
+    if num_groups > 0:
+        _verify_batch_size(
+            [input.size(0) * input.size(1) // num_groups, num_groups] + list(input.size()[2:])
+        )
     return torch.group_norm(input, num_groups, weight, bias, eps, True)
 
 
@@ -407,276 +489,20 @@ def local_response_norm(
         )
     if input.numel() == 0:
         return input
-    div = input.mul(input)
-    if dim == 3:
-        div = div.unsqueeze(1)
-        div = aten.pad(div, [0, 0, size // 2, (size - 1) // 2])
-        div = aten.avg_pool2d(div, [size, 1], [1, 1]).squeeze(1)
-    else:
-        sizes = input.size()
-        div = div.view(sizes[0], 1, sizes[1], sizes[2], -1)
-        div = aten.pad(div, [0, 0, 0, 0, size // 2, (size - 1) // 2])
-        div = aten.avg_pool3d(div, [size, 1, 1], [1, 1, 1]).squeeze(1)
-        div = div.view(sizes)
-    div = div.mul(alpha).add(k).pow(beta)
-    return input / div
+    sizes = input.size()
+    squares = (input * input).reshape(sizes[0], 1, sizes[1], sizes[2], -1)
+    squares = aten.pad(squares, [0, 0, 0, 0, size // 2, (size - 1) // 2])
+    means = aten.avg_pool3d(squares, [size, 1, 1], 1).reshape(sizes)
+    return input / (means * alpha + k) ** beta
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     denom = input.norm(p, [dim], keepdim=True).clamp_min(eps).expand_as(input)
-    return input / denom
-
-
-# -- pooling ---------------------------------------------------------------------------------------
-
-
-def _max_pool1d(
-    input: Tensor,
-    kernel_size: Ints1,
-    stride: Optional[Ints1] = None,
-    padding: Ints1 = 0,
-    dilation: Ints1 = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    if stride is None:
-        stride = torch.jit.annotate(list[int], [])
-    return torch.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def _max_pool2d(
-    input: Tensor,
-    kernel_size: Ints2,
-    stride: Optional[Ints2] = None,
-    padding: Ints2 = 0,
-    dilation: Ints2 = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    if stride is None:
-        stride = torch.jit.annotate(list[int], [])
-    return torch.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def _max_pool3d(
-    input: Tensor,
-    kernel_size: Ints3,
-    stride: Optional[Ints3] = None,
-    padding: Ints3 = 0,
-    dilation: Ints3 = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    if stride is None:
-        stride = torch.jit.annotate(list[int], [])
-    return torch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def max_pool1d_with_indices(
-    input: Tensor,
-    kernel_size: Ints1,
-    stride: Optional[Ints1] = None,
-    padding: Ints1 = 0,
-    dilation: Ints1 = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> tuple[Tensor, Tensor]:
-    if stride is None:
-        stride = torch.jit.annotate(list[int], [])
-    return torch.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def max_pool2d_with_indices(
-    input: Tensor,
-    kernel_size: Ints2,
-    stride: Optional[Ints2] = None,
-    padding: Ints2 = 0,
-    dilation: Ints2 = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> tuple[Tensor, Tensor]:
-    if stride is None:
-        stride = torch.jit.annotate(list[int], [])
-    return aten.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def max_pool3d_with_indices(
-    input: Tensor,
-    kernel_size: Ints3,
-    stride: Optional[Ints3] = None,
-    padding: Ints3 = 0,
-    dilation: Ints3 = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> tuple[Tensor, Tensor]:
-    if stride is None:
-        stride = torch.jit.annotate(list[int], [])
-    return aten.max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def _adaptive_max_pool1d(input: Tensor, output_size: Ints1, return_indices: bool = False) -> Tensor:
-    return torch.adaptive_max_pool1d(input, output_size)[0]
-
-
-def adaptive_max_pool1d_with_indices(
-    input: Tensor, output_size: Ints1, return_indices: bool = False
-) -> tuple[Tensor, Tensor]:
-    return torch.adaptive_max_pool1d(input, output_size)
-
-
-def _adaptive_max_pool2d(input: Tensor, output_size: Ints2, return_indices: bool = False) -> Tensor:
-    return aten.adaptive_max_pool2d(input, output_size)[0]
-
-
-def adaptive_max_pool2d_with_indices(
-    input: Tensor, output_size: Ints2, return_indices: bool = False
-) -> tuple[Tensor, Tensor]:
-    return aten.adaptive_max_pool2d(input, output_size)
-
-
-def adaptive_avg_pool2d(input: Tensor, output_size: Ints2) -> Tensor:
-    return aten.adaptive_avg_pool2d(input, output_size)
-
-
-def adaptive_avg_pool3d(input: Tensor, output_size: Ints3) -> Tensor:
-    return aten.adaptive_avg_pool3d(input, output_size)
-
-
-# -- losses ----------------------------------------------------------------------------------------
-
-
-def _reduction(name: str) -> int:
-    if name == "none":
-        return 0
-    elif name == "mean":
-        return 1
-    elif name == "sum":
-        return 2
-    raise ValueError(f"{name} is not a valid value for reduction")
-
-
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    ignore_index: int = -100,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    return aten.cross_entropy_loss(
-        input, target, weight, _reduction(reduction), ignore_index, label_smoothing
-    )
-
-
-def nll_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    ignore_index: int = -100,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    return aten.nll_loss_nd(input, target, weight, _reduction(reduction), ignore_index)
-
-
-def mse_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    expanded_input, expanded_target = torch.broadcast_tensors(input, target)
-    return aten.mse_loss(expanded_input, expanded_target, _reduction(reduction))
-
-
-def l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    expanded_input, expanded_target = torch.broadcast_tensors(input, target)
-    return aten.l1_loss(expanded_input, expanded_target, _reduction(reduction))
-
-
-def smooth_l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    beta: float = 1.0,
-) -> Tensor:
-    expanded_input, expanded_target = torch.broadcast_tensors(input, target)
-    if beta == 0.0:
-        return aten.l1_loss(expanded_input, expanded_target, _reduction(reduction))
-    return aten.smooth_l1_loss(expanded_input, expanded_target, _reduction(reduction), beta)
-
-
-def huber_loss(
-    input: Tensor,
-    target: Tensor,
-    reduction: str = "mean",
-    delta: float = 1.0,
-    weight: Tensor | None = None,
-) -> Tensor:
-    expanded_input, expanded_target = torch.broadcast_tensors(input, target)
-    return aten.huber_loss(expanded_input, expanded_target, _reduction(reduction), delta)
-
-
-def binary_cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    if target.size() != input.size():
-        raise ValueError(
-            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. Please ensure they have the same size."  # noqa: E501
-        )
-    if weight is not None:
-        weight = weight.expand(input.size())
-    return aten.binary_cross_entropy(input, target, weight, _reduction(reduction))
-
-
-def binary_cross_entropy_with_logits(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    pos_weight: Tensor | None = None,
-) -> Tensor:
-    if not (target.size() == input.size()):
-        raise ValueError(
-            f"Target size ({target.size()}) must be the same as input size ({input.size()})"
-        )
-    return torch.binary_cross_entropy_with_logits(
-        input, target, weight, pos_weight, _reduction(reduction)
-    )
-
-
-def kl_div(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    log_target: bool = False,
-) -> Tensor:
-    code = 2 if reduction == "batchmean" else _reduction(reduction)
-    reduced = torch.kl_div(input, target, code, log_target=log_target)
-    if reduction == "batchmean" and input.dim() != 0:
-        reduced = reduced / input.size()[0]
-    return reduced
+    if out is None:
+        return input / denom
+    return torch.div(input, denom, out=out)
 
 
 # -- images ----------------------------------------------------------------------------------------
@@ -684,8 +510,8 @@ def kl_div(
 
 def interpolate(
     input: Tensor,
-    size: Optional[Ints1] = None,
-    scale_factor: Optional[Floats1] = None,
+    size: list[int] | None = None,
+    scale_factor: list[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -700,26 +526,41 @@ def interpolate(
         if align_corners is None:
             align_corners = False
     dim = input.dim() - 2
+    output_size: list[int] | None = None
+    scale_factors: list[float] | None = None
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     elif size is not None:
-        output_size: list[int] | None = size if len(size) > 1 else [size[0] for _ in range(dim)]
-        scale_factors: list[float] | None = None
-    elif scale_factor is not None:
-        output_size = None
-        if len(scale_factor) > 1:
-            scale_factors = scale_factor
+        if not isinstance(size, (list, tuple)):
+            output_size = [size for _ in range(dim)]
+        elif len(size) == dim:
+            output_size = size
         else:
-            scale_factors = [scale_factor[0] for _ in range(dim)]
+            raise ValueError(
+                f"Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of {input.size()[2:]} and output size of {size}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."  # noqa: E501
+            )
+        if recompute_scale_factor is not None and recompute_scale_factor:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+    elif scale_factor is not None:
+        if not isinstance(scale_factor, (list, tuple)):
+            factors = [scale_factor for _ in range(dim)]
+        elif len(scale_factor) == dim:
+            factors = scale_factor
+        else:
+            raise ValueError(
+                f"Input and scale_factor must have the same number of spatial dimensions, but got input with spatial dimensions of {input.size()[2:]} and scale_factor of shape {scale_factor}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."  # noqa: E501
+            )
+        recomputes = recompute_scale_factor is not None and recompute_scale_factor
+        if recomputes or mode == "area":
+            output_size = [math.floor(float(input.size(i + 2)) * factors[i]) for i in range(dim)]
+        else:
+            scale_factors = factors
     else:
         raise ValueError("either size or scale_factor should be defined")
-    if recompute_scale_factor is not None and recompute_scale_factor:
-        if scale_factors is not None:
-            output_size = [int(float(input.size(i + 2)) * scale_factors[i]) for i in range(dim)]
-            scale_factors = None
-    if mode == "area" and output_size is None:
-        assert scale_factors is not None
-        output_size = [int(float(input.size(i + 2)) * scale_factors[i]) for i in range(dim)]
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.dim() == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"  # noqa: E501
+        )
     if input.dim() == 3 and mode == "nearest":
         return aten.upsample_nearest1d(input, output_size, scale_factors)
     if input.dim() == 4 and mode == "nearest":
@@ -755,9 +596,111 @@ def interpolate(
             if antialias:
                 return aten._upsample_bicubic2d_aa(input, output_size, align_corners, scale_factors)
             return aten.upsample_bicubic2d(input, output_size, align_corners, scale_factors)
+        if input.dim() == 4 and mode == "lanczos":
+            if align_corners:
+                raise ValueError("Lanczos mode does not support align_corners=True")
+            if not antialias:
+                raise ValueError("Lanczos mode requires antialias=True")
+            return aten._upsample_lanczos2d_aa(input, output_size, align_corners, scale_factors)
+    if dim == 1 or dim == 2 or dim == 3:
+        ranks = {"linear": 3, "bilinear": 4, "trilinear": 5}
+        if mode in ranks:
+            raise NotImplementedError(
+                f"Got {input.dim()}D input, but {mode} mode needs {ranks[mode]}D input"
+            )
     raise NotImplementedError(
-        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"  # noqa: E501
+        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"  # noqa: E501
     )
+
+
+def upsample(
+    input: Tensor,
+    size: list[int] | None = None,
+    scale_factor: list[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    warnings.warn(
+        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead."
+    )
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(
+    input: Tensor, size: list[int] | None = None, scale_factor: list[float] | None = None
+) -> Tensor:
+    warnings.warn(
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead."
+    )
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(
+    input: Tensor, size: list[int] | None = None, scale_factor: list[float] | None = None
+) -> Tensor:
+    warnings.warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead."
+    )
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+# A size and a factor are one number, or one for each dim.
+for _resizing in (interpolate, upsample, upsample_nearest, upsample_bilinear):
+    _resizing._jit_overloads = [
+        {"size": f"{size} | None", "scale_factor": f"{factor} | None"}
+        for factor in ("list[float]", "float")
+        for size in ("int", "list[int]")
+    ]
+
+
+def _default_corners() -> bool:
+    warnings.warn(
+        "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."  # noqa: E501
+    )
+    return False
+
+
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    modes = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+    paddings = {"zeros": 0, "border": 1, "reflection": 2}
+    if mode not in modes:
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"  # noqa: E501
+        )
+    if padding_mode not in paddings:
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"  # noqa: E501
+        )
+    corners = _default_corners() if align_corners is None else align_corners
+    return torch.grid_sampler(input, grid, modes[mode], paddings[padding_mode], corners)
+
+
+def affine_grid(theta: Tensor, size: list[int], align_corners: bool | None = None) -> Tensor:
+    corners = _default_corners() if align_corners is None else align_corners
+    if not theta.is_floating_point():
+        raise ValueError("Expected theta to have floating point type")
+    if len(size) != 4 and len(size) != 5:
+        raise NotImplementedError(
+            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {size}."  # noqa: E501
+        )
+    count = len(size) - 2
+    if theta.dim() != 3 or theta.size()[1:] != [count, count + 1]:
+        raise ValueError(
+            f"Expected a batch of {count}D affine matrices of shape Nx{count}x{count + 1} for size {size}. Got {theta.size()}."  # noqa: E501
+        )
+    if corners and min(size[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is not an intended use case of affine_grid. See the documentation of affine_grid for details."  # noqa: E501
+        )
+    elif min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    return torch.affine_grid_generator(theta, size, corners)
 
 
 def unfold(
@@ -786,20 +729,6 @@ def pad(
 ) -> Tensor:
     return aten.pad(input, pad, mode, value)
 
-
-# Functions of which a flag, known when they are compiled, says which of two is meant:
-# name -> (the flag, its place, if true, if false).
-DISPATCHED = {
-    "max_pool1d": ("return_indices", 6, max_pool1d_with_indices, _max_pool1d),
-    "max_pool2d": ("return_indices", 6, max_pool2d_with_indices, _max_pool2d),
-    "max_pool3d": ("return_indices", 6, max_pool3d_with_indices, _max_pool3d),
-    "adaptive_max_pool1d": (
-        *("return_indices", 2, adaptive_max_pool1d_with_indices, _adaptive_max_pool1d),
-    ),
-    "adaptive_max_pool2d": (
-        *("return_indices", 2, adaptive_max_pool2d_with_indices, _adaptive_max_pool2d),
-    ),
-}
 
 __all__ = [
     name

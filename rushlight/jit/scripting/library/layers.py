@@ -1,12 +1,15 @@
 # mypy: ignore-errors
+# ruff: noqa: B028
 """Modules of `nn` as they are compiled: methods over the attributes that the modules have."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
 from rushlight.jit.scripting.library import functions as F
+from rushlight.jit.scripting.library import pooling as P
 
 aten = torch.ops.aten
 FORMS: dict[str, dict[str, Callable[..., Any]]] = {}
@@ -190,6 +193,13 @@ def softmin(self, input: Tensor) -> Tensor:
     return F.softmin(input, self.dim, _stacklevel=5)
 
 
+@forward_of("Softmax2d")
+def softmax2d(self, input: Tensor) -> Tensor:
+    if input.dim() not in (3, 4):
+        raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+    return input.softmax(-3)
+
+
 @forward_of("LogSoftmax")
 def log_softmax(self, input: Tensor) -> Tensor:
     return F.log_softmax(input, self.dim, _stacklevel=5)
@@ -275,28 +285,68 @@ def conv3d(self, input: Tensor) -> Tensor:
     )
 
 
+def output_padding(
+    input: Tensor,
+    output_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    kernel_size: list[int],
+    dilation: list[int],
+) -> list[int]:
+    """The output padding that gives a wanted size."""
+    count = len(stride)
+    outer = input.dim() - count
+    if len(output_size) != count and len(output_size) != count + outer:
+        raise ValueError(
+            f"ConvTranspose{count}D: for {input.dim()}D input, output_size must have {count} or {count + outer} elements (got {len(output_size)})"  # noqa: E501
+        )
+    wanted = output_size[-count:]
+    sizes = input.size()[outer:]
+    least: list[int] = []
+    most: list[int] = []
+    for i in range(count):
+        low = (sizes[i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (kernel_size[i] - 1) + 1
+        least.append(low)
+        most.append(low + stride[i] - 1)
+    for i in range(count):
+        if wanted[i] < least[i] or wanted[i] > most[i]:
+            raise ValueError(
+                f"requested an output size of {wanted}, but valid sizes range from {least} to {most} (for an input of {sizes})"  # noqa: E501
+            )
+    return [wanted[i] - least[i] for i in range(count)]
+
+
+@method_of("_output_padding", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
+def extra_padding(self, input: Tensor, output_size: list[int] | None) -> list[int]:
+    if output_size is None:
+        return self.output_padding
+    return output_padding(
+        input, output_size, self.stride, self.padding, self.kernel_size, self.dilation
+    )
+
+
 @forward_of("ConvTranspose1d")
-def conv_transpose1d(self, input: Tensor) -> Tensor:
+def conv_transpose1d(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+    extra = self._output_padding(input, output_size)
     return aten.conv_transpose1d(
-        input, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups,
-        self.dilation,
-    )  # fmt: skip
+        input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+    )
 
 
 @forward_of("ConvTranspose2d")
-def conv_transpose2d(self, input: Tensor) -> Tensor:
+def conv_transpose2d(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+    extra = self._output_padding(input, output_size)
     return aten.conv_transpose2d(
-        input, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups,
-        self.dilation,
-    )  # fmt: skip
+        input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+    )
 
 
 @forward_of("ConvTranspose3d")
-def conv_transpose3d(self, input: Tensor) -> Tensor:
+def conv_transpose3d(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+    extra = self._output_padding(input, output_size)
     return aten.conv_transpose3d(
-        input, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups,
-        self.dilation,
-    )  # fmt: skip
+        input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+    )
 
 
 # -- norms -----------------------------------------------------------------------------------------
@@ -320,7 +370,15 @@ def check_batch3d(self, input):
         raise ValueError(f"expected 5D input (got {input.dim()}D input)")
 
 
-@forward_of("BatchNorm1d", "BatchNorm2d", "BatchNorm3d")
+@method_of("_check_input_dim", "SyncBatchNorm")
+def check_batch(self, input):
+    if input.dim() < 2:
+        raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+    if input.size(1) == 0:
+        raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+
+@forward_of("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
 def batch_norm(self, input: Tensor) -> Tensor:
     self._check_input_dim(input)
     if self.momentum is None:
@@ -350,10 +408,42 @@ def batch_norm(self, input: Tensor) -> Tensor:
     )
 
 
+@method_of("_check_input_dim", "InstanceNorm1d")
+def check_instance1d(self, input) -> int:
+    if input.dim() != 2 and input.dim() != 3:
+        raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+    return 3
+
+
+@method_of("_check_input_dim", "InstanceNorm2d")
+def check_instance2d(self, input) -> int:
+    if input.dim() != 3 and input.dim() != 4:
+        raise ValueError(f"expected 3D or 4D input (got {input.dim()}D input)")
+    return 4
+
+
+@method_of("_check_input_dim", "InstanceNorm3d")
+def check_instance3d(self, input) -> int:
+    if input.dim() != 4 and input.dim() != 5:
+        raise ValueError(f"expected 4D or 5D input (got {input.dim()}D input)")
+    return 5
+
+
 @forward_of("InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d")
 def instance_norm(self, input: Tensor) -> Tensor:
-    return F.instance_norm(
-        input,
+    dims = self._check_input_dim(input)
+    batched = input.dim() == dims
+    source = input if batched else input.unsqueeze(0)
+    if source.size(1) != self.num_features:
+        if self.affine:
+            raise ValueError(
+                f"expected input's size at dim={int(batched)} to match num_features ({self.num_features}), but got: {source.size(1)}."  # noqa: E501
+            )
+        warnings.warn(
+            f"input's size at dim={int(batched)} does not match num_features. You can silence this warning by not passing in num_features, which is not used because affine=False"  # noqa: E501
+        )
+    result = F.instance_norm(
+        source,
         self.running_mean,
         self.running_var,
         self.weight,
@@ -362,6 +452,7 @@ def instance_norm(self, input: Tensor) -> Tensor:
         self.momentum if self.momentum is not None else 0.0,
         self.eps,
     )
+    return result if batched else result.squeeze(0)
 
 
 @forward_of("LayerNorm")
@@ -377,6 +468,21 @@ def rms_norm(self, x: Tensor) -> Tensor:
 @forward_of("GroupNorm")
 def group_norm(self, input: Tensor) -> Tensor:
     return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+
+@forward_of("CrossMapLRN2d")
+def cross_map_norm(self, input: Tensor) -> Tensor:
+    if input.dim() != 4:
+        raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+    reach = (self.size - 1) // 2
+    squares = input * input
+    sums = aten.pad(squares, [0, 0, 0, 0, reach, reach]).unfold(1, 2 * reach + 1, 1).sum(-1)
+    # The first channel never leaves the window.
+    count = input.size(1) - reach - 1
+    if count > 0:
+        first = squares[:, :1].expand(-1, count, -1, -1)
+        sums = sums + aten.pad(first, [0, 0, 0, 0, reach + 1, 0])
+    return input * (sums * (self.alpha / self.size) + self.k) ** -self.beta
 
 
 @forward_of("LocalResponseNorm")
@@ -441,12 +547,12 @@ def adaptive_avg_pool1d(self, input: Tensor) -> Tensor:
 
 @forward_of("AdaptiveAvgPool2d")
 def adaptive_avg_pool2d(self, input: Tensor) -> Tensor:
-    return F.adaptive_avg_pool2d(input, self.output_size)
+    return P.adaptive_avg_pool2d(input, self.output_size)
 
 
 @forward_of("AdaptiveAvgPool3d")
 def adaptive_avg_pool3d(self, input: Tensor) -> Tensor:
-    return F.adaptive_avg_pool3d(input, self.output_size)
+    return P.adaptive_avg_pool3d(input, self.output_size)
 
 
 @forward_of("AdaptiveMaxPool1d")
@@ -454,14 +560,76 @@ def adaptive_max_pool1d(self, input: Tensor):
     return torch.nn.functional.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
+@forward_of("AdaptiveMaxPool3d")
+def adaptive_max_pool3d(self, input: Tensor):
+    return torch.nn.functional.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+
 @forward_of("AdaptiveMaxPool2d")
 def adaptive_max_pool2d(self, input: Tensor):
     return torch.nn.functional.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
+@forward_of("FractionalMaxPool2d")
+def fractional_max_pool2d(self, input: Tensor):
+    return torch.nn.functional.fractional_max_pool2d(
+        input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+        self._random_samples,
+    )  # fmt: skip
+
+
+@forward_of("FractionalMaxPool3d")
+def fractional_max_pool3d(self, input: Tensor):
+    return torch.nn.functional.fractional_max_pool3d(
+        input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+        self._random_samples,
+    )  # fmt: skip
+
+
+@forward_of("LPPool1d")
+def lp_pool1d(self, input: Tensor) -> Tensor:
+    return P.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+@forward_of("MaxUnpool1d")
+def max_unpool1d(
+    self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
+) -> Tensor:
+    return P.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+@forward_of("LPPool2d")
+def lp_pool2d(self, input: Tensor) -> Tensor:
+    return P.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+@forward_of("MaxUnpool2d")
+def max_unpool2d(
+    self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
+) -> Tensor:
+    return P.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+@forward_of("LPPool3d")
+def lp_pool3d(self, input: Tensor) -> Tensor:
+    return P.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+@forward_of("MaxUnpool3d")
+def max_unpool3d(
+    self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
+) -> Tensor:
+    return P.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
 @forward_of("PixelShuffle")
 def pixel_shuffle(self, input: Tensor) -> Tensor:
     return torch.pixel_shuffle(input, self.upscale_factor)
+
+
+@forward_of("ChannelShuffle")
+def channel_shuffle(self, input: Tensor) -> Tensor:
+    return torch.channel_shuffle(input, self.groups)
 
 
 @forward_of("PixelUnshuffle")
@@ -486,8 +654,24 @@ def replication_pad(self, input: Tensor) -> Tensor:
     return aten.pad(input, self.padding, "replicate")
 
 
-@forward_of("CircularPad1d", "CircularPad2d", "CircularPad3d")
-def circular_pad(self, input: Tensor) -> Tensor:
+@forward_of("CircularPad1d")
+def circular_pad1d(self, input: Tensor) -> Tensor:
+    if input.dim() != 2 and input.dim() != 3:
+        raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+    return aten.pad(input, self.padding, "circular")
+
+
+@forward_of("CircularPad2d")
+def circular_pad2d(self, input: Tensor) -> Tensor:
+    if input.dim() != 3 and input.dim() != 4:
+        raise ValueError(f"expected 3D or 4D input (got {input.dim()}D input)")
+    return aten.pad(input, self.padding, "circular")
+
+
+@forward_of("CircularPad3d")
+def circular_pad3d(self, input: Tensor) -> Tensor:
+    if input.dim() != 4 and input.dim() != 5:
+        raise ValueError(f"expected 4D or 5D input (got {input.dim()}D input)")
     return aten.pad(input, self.padding, "circular")
 
 
@@ -511,7 +695,7 @@ def fold(self, input: Tensor) -> Tensor:
     )
 
 
-# -- embeddings, distances, losses -----------------------------------------------------------------
+# -- embeddings ------------------------------------------------------------------------------------
 
 
 @forward_of("Embedding")
@@ -522,173 +706,29 @@ def embedding(self, input: Tensor) -> Tensor:
     )  # fmt: skip
 
 
-@forward_of("CosineSimilarity")
-def cosine_similarity(self, x1: Tensor, x2: Tensor) -> Tensor:
-    return torch.cosine_similarity(x1, x2, self.dim, self.eps)
-
-
-@forward_of("CrossEntropyLoss")
-def cross_entropy(self, input: Tensor, target: Tensor) -> Tensor:
-    return F.cross_entropy(
-        input, target, weight=self.weight, ignore_index=self.ignore_index,
-        reduction=self.reduction, label_smoothing=self.label_smoothing,
+@forward_of("EmbeddingBag")
+def embedding_bag(
+    self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+) -> Tensor:
+    return F.embedding_bag(
+        input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+        self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
     )  # fmt: skip
-
-
-@forward_of("NLLLoss")
-def nll_loss(self, input: Tensor, target: Tensor) -> Tensor:
-    return F.nll_loss(
-        input, target, weight=self.weight, ignore_index=self.ignore_index,
-        reduction=self.reduction,
-    )  # fmt: skip
-
-
-@forward_of("MSELoss")
-def mse_loss(self, input: Tensor, target: Tensor) -> Tensor:
-    return F.mse_loss(input, target, reduction=self.reduction)
-
-
-@forward_of("L1Loss")
-def l1_loss(self, input: Tensor, target: Tensor) -> Tensor:
-    return F.l1_loss(input, target, reduction=self.reduction)
-
-
-@forward_of("SmoothL1Loss")
-def smooth_l1_loss(self, input: Tensor, target: Tensor) -> Tensor:
-    return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
-
-
-@forward_of("HuberLoss")
-def huber_loss(self, input: Tensor, target: Tensor) -> Tensor:
-    return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
-
-
-@forward_of("BCELoss")
-def bce_loss(self, input: Tensor, target: Tensor) -> Tensor:
-    return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
-
-
-@forward_of("BCEWithLogitsLoss")
-def bce_with_logits(self, input: Tensor, target: Tensor) -> Tensor:
-    return F.binary_cross_entropy_with_logits(
-        input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
-    )
-
-
-@forward_of("KLDivLoss")
-def kl_div(self, input: Tensor, target: Tensor) -> Tensor:
-    return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
-
-
-# -- recurrent -------------------------------------------------------------------------------------
-
-
-@forward_of("LSTM")
-def lstm(
-    self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
-) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    is_batched = input.dim() == 3
-    batch_dim = 0 if self.batch_first else 1
-    if not is_batched:
-        input = input.unsqueeze(batch_dim)
-    batch = input.size(0) if self.batch_first else input.size(1)
-    directions = 2 if self.bidirectional else 1
-    if hx is None:
-        size = self.proj_size if self.proj_size > 0 else self.hidden_size
-        h = torch.zeros(
-            self.num_layers * directions, batch, size, dtype=input.dtype, device=input.device
-        )
-        c = torch.zeros(
-            self.num_layers * directions, batch, self.hidden_size, dtype=input.dtype,
-            device=input.device,
-        )  # fmt: skip
-        hx = (h, c)
-    elif not is_batched:
-        hx = (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
-    output, h_n, c_n = torch.lstm(
-        input, [hx[0], hx[1]], self._flat_weights, self.bias, self.num_layers, self.dropout,
-        self.training, self.bidirectional, self.batch_first,
-    )  # fmt: skip
-    if not is_batched:
-        return output.squeeze(batch_dim), (h_n.squeeze(1), c_n.squeeze(1))
-    return output, (h_n, c_n)
-
-
-@forward_of("GRU", "RNN")
-def rnn(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    is_batched = input.dim() == 3
-    batch_dim = 0 if self.batch_first else 1
-    if not is_batched:
-        input = input.unsqueeze(batch_dim)
-    batch = input.size(0) if self.batch_first else input.size(1)
-    directions = 2 if self.bidirectional else 1
-    if hx is None:
-        hx = torch.zeros(
-            self.num_layers * directions, batch, self.hidden_size, dtype=input.dtype,
-            device=input.device,
-        )  # fmt: skip
-    elif not is_batched:
-        hx = hx.unsqueeze(1)
-    if self.mode == "GRU":
-        output, h_n = torch.gru(
-            input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
-            self.training, self.bidirectional, self.batch_first,
-        )  # fmt: skip
-    elif self.mode == "RNN_TANH":
-        output, h_n = torch.rnn_tanh(
-            input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
-            self.training, self.bidirectional, self.batch_first,
-        )  # fmt: skip
-    else:
-        output, h_n = torch.rnn_relu(
-            input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
-            self.training, self.bidirectional, self.batch_first,
-        )  # fmt: skip
-    if not is_batched:
-        return output.squeeze(batch_dim), h_n.squeeze(1)
-    return output, h_n
-
-
-@forward_of("LSTMCell")
-def lstm_cell(
-    self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
-) -> tuple[Tensor, Tensor]:
-    is_batched = input.dim() == 2
-    if not is_batched:
-        input = input.unsqueeze(0)
-    if hx is None:
-        zeros = torch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
-        hx = (zeros, zeros)
-    elif not is_batched:
-        hx = (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
-    h, c = torch.lstm_cell(
-        input, [hx[0], hx[1]], self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
-    )
-    if not is_batched:
-        return h.squeeze(0), c.squeeze(0)
-    return h, c
-
-
-@forward_of("GRUCell")
-def gru_cell(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-    is_batched = input.dim() == 2
-    if not is_batched:
-        input = input.unsqueeze(0)
-    if hx is None:
-        hx = torch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
-    elif not is_batched:
-        hx = hx.unsqueeze(0)
-    result = torch.gru_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-    return result if is_batched else result.squeeze(0)
 
 
 # Values that methods above read and modules do not have: computed from them when compiled.
 DERIVED: dict[str, Callable[[Any], Any]] = {
     "_padding_of_input": lambda module: tuple(module.explicit_padding()),
     "_pad_mode": lambda module: module.padding_mode,
+    "_class_name": lambda module: type(module).__name__,
 }
 
 
-def flat_weight_names(module: Any) -> list[str]:
-    """The parameters of a recurrent module in the order in which its op takes them."""
-    return [name for names in module._all_weights for name in names]
+# Lists of parameters that methods above read: paths from the module.
+PARAMETER_LISTS: dict[str, Callable[[Any], list[str]]] = {
+    # In the order in which the op of a recurrent module takes them.
+    "_flat_weights": lambda module: [name for names in module._all_weights for name in names],
+    "_parameters_of_first_layer": lambda module: [
+        f"layers.0.{name}" for name, _ in module.layers[0].named_parameters()
+    ],
+}

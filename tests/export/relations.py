@@ -1,0 +1,190 @@
+"""Random relations of sizes, for tests that hold the solver against brute force."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import rushlight as torch
+from rushlight.capture.exc import UserError
+from rushlight.core.fake import FakeTensorMode
+from rushlight.export import Dim, refine_dynamic_shapes_from_suggested_fixes
+from rushlight.export.shapes import process
+from rushlight.symbolic import ShapeEnv
+from rushlight.symbolic import expressions as ex
+
+NAMES = ("a", "b", "c")
+COMPARISONS: tuple[Callable[[Any, Any], Any], ...] = (
+    lambda x, y: x == y,
+    lambda x, y: x != y,
+    lambda x, y: x < y,
+    lambda x, y: x <= y,
+    lambda x, y: x > y,
+    lambda x, y: x >= y,
+)
+
+
+class Relations:
+    """A program that asks questions about the sizes of its inputs, and examples of them.
+
+    Every answer is what it was for the example, or the program is another one.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.count = self.random.randint(1, 3)
+        self.sizes = [self.random.randint(2, 14) for _ in range(self.count)]
+        self.questions = [self.question() for _ in range(self.random.randint(1, 4))]
+
+    def term(self, depth: int = 1) -> Callable[[list[Any]], Any]:
+        pick = self.random.randrange(7 if depth else 1)
+        place = self.random.randrange(self.count)
+        factor, shift = self.random.randint(1, 3), self.random.randint(-2, 4)
+        if pick < 3:
+            return lambda sizes: factor * sizes[place] + shift
+        inner = self.term(depth - 1)
+        divisor = self.random.randint(2, 4)
+        if pick == 3:
+            return lambda sizes: inner(sizes) // divisor
+        if pick == 4:
+            return lambda sizes: inner(sizes) % divisor
+        other = self.term(depth - 1)
+        if pick == 5:
+            return lambda sizes: inner(sizes) + other(sizes)
+        return lambda sizes: inner(sizes) * other(sizes)
+
+    def question(self) -> Callable[[list[Any]], Any]:
+        left = self.term()
+        compare = self.random.choice(COMPARISONS)
+        value = left(self.sizes)
+        if self.random.random() < 0.5:
+            # A relation that the example satisfies.
+            right = self.term()
+            shift = value - right(self.sizes) if self.random.random() < 0.7 else 0
+            return lambda sizes: compare(left(sizes), right(sizes) + shift)
+        number = value if self.random.random() < 0.4 else self.random.randint(0, 20)
+        return lambda sizes: compare(left(sizes), number)
+
+    def answers(self, sizes: list[int]) -> list[bool]:
+        return [bool(question(sizes)) for question in self.questions]
+
+    def program(self) -> Callable[..., Any]:
+        def forward(**inputs: Any) -> Any:
+            sizes = [inputs[name].shape[0] for name in NAMES[: self.count]]
+            return [
+                x + 1 if question(sizes) else x - 1
+                for question in self.questions
+                for x in inputs.values()
+            ]
+
+        arguments = ", ".join(NAMES[: self.count])
+        scope: dict[str, Any] = {"forward": forward}
+        pairs = ", ".join(f"{name}={name}" for name in NAMES[: self.count])
+        exec(f"def program({arguments}): return forward({pairs})", scope)
+        return scope["program"]
+
+    def inputs(self, sizes: list[int]) -> tuple[torch.Tensor, ...]:
+        return tuple(torch.zeros(size) for size in sizes)
+
+    def spec(self) -> dict[str, Any]:
+        """Dims that all may vary, some within bounds, some related as the example allows."""
+        dims: dict[str, Any] = {}
+        for name, size in zip(NAMES, self.sizes):
+            lower = self.random.choice([None, None, 2, max(2, size - 3)])
+            upper = self.random.choice([None, None, size + self.random.randint(1, 12)])
+            dims[name] = {0: Dim(f"d{name}", min=lower, max=upper)}
+        names = NAMES[: self.count]
+        if self.count > 1 and self.random.random() < 0.3:
+            first, second = names[0], names[1]
+            shift = self.sizes[1] - self.sizes[0]
+            root = dims[first][0]
+            if root.min + shift >= 0:
+                dims[second] = {0: root + shift}
+        return {name: dims[name] for name in names}
+
+
+def traced(program: Callable[..., Any], inputs: tuple[Any, ...], spec: Any) -> Any:
+    """(what solving says, the fake inputs): a program traced over symbolic sizes."""
+    plan = process(program, inputs, None, spec)
+    env = ShapeEnv(duck_shape=False, assume_static_by_default=True)
+    mode = FakeTensorMode(shape_env=env)
+    fakes, _ = plan.fakify(mode, inputs)
+    with mode:
+        program(*fakes)
+    return plan.solve(env), fakes
+
+
+def accepts(solution: Any, fakes: tuple[Any, ...], sizes: list[int]) -> bool:
+    """Whether a traced program takes inputs of these sizes: ranges, forms and conditions."""
+    values: dict[Any, int] = {}
+    exprs = [torch.sym_int(fake.shape[0]) for fake in fakes]
+    exprs = [ex.constant(n) if isinstance(n, int) else n.node.expr for n in exprs]
+    for expr, size in sorted(zip(exprs, sizes), key=lambda pair: len(pair[0].free_symbols)):
+        if len(expr.free_symbols) == 1:
+            (symbol,) = expr.free_symbols
+            offset, slope = expr.as_coeff_Add()
+            slope = slope.as_coeff_Mul()
+            if slope[1] == symbol and (size - offset.p) % slope[0].p:
+                return False
+            if slope[1] == symbol:
+                values.setdefault(symbol, (size - offset.p) // slope[0].p)
+    for expr, size in zip(exprs, sizes):
+        if ex.evaluate(expr, values) != size:
+            return False
+    for expr, range_ in solution.ranges.items():
+        if ex.evaluate(expr, values) not in range_:
+            return False
+    return all(ex.evaluate(one.expr, values) for one in solution.conditions)
+
+
+def check(seed: int, limit: int = 24) -> str:
+    """Traces a random program; where its declaration does not fit, with the suggested fix.
+
+    Of all sizes it then takes, the answers must be those of the example. Gives what happened.
+    """
+    relations = Relations(seed)
+    program, spec = relations.program(), relations.spec()
+    inputs = relations.inputs(relations.sizes)
+    outcome = "fits"
+    try:
+        solution, fakes = traced(program, inputs, spec)
+    except UserError as refusal:
+        outcome = "fixed"
+        refined = refine_dynamic_shapes_from_suggested_fixes(str(refusal), spec)
+        solution, fakes = traced(program, inputs, refined)
+    expected = relations.answers(relations.sizes)
+    if not accepts(solution, fakes, relations.sizes):
+        raise AssertionError(f"the example {relations.sizes} is refused")
+    taken = 0
+    for sizes in every(relations.count, limit):
+        if accepts(solution, fakes, sizes):
+            taken += 1
+            if relations.answers(sizes) != expected:
+                raise AssertionError(f"{sizes} is taken, and answers otherwise")
+        elif outcome == "fits" and declared(spec, sizes) and relations.answers(sizes) == expected:
+            raise AssertionError(f"{sizes} is declared and answers alike, and is refused")
+    return f"{outcome} {'dynamic' if taken > 1 else 'static'}"
+
+
+def every(count: int, limit: int) -> Any:
+    if count == 0:
+        yield []
+        return
+    steps = range(2, limit) if count < 3 else range(2, limit // 2)
+    for size in steps:
+        for rest in every(count - 1, limit):
+            yield [size, *rest]
+
+
+def declared(spec: dict[str, Any], sizes: list[int]) -> bool:
+    """Whether a specification allows these sizes."""
+    roots: dict[str, int] = {}
+    for entry, size in zip(spec.values(), sizes):
+        dim = entry[0]
+        if not dim.min <= size <= dim.max or (size - dim.offset) % dim.factor:
+            return False
+        value = (size - dim.offset) // dim.factor
+        if roots.setdefault(dim.root.__name__, value) != value:
+            return False
+    return True
