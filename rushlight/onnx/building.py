@@ -7,7 +7,7 @@ Numbers that are known when a program runs are int64 (or float, or bool) values 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,18 +19,17 @@ from rushlight.symbolic.numbers import SymBool, SymFloat, SymNumber
 __all__ = ["BOOL", "FLOAT", "INT64", "Builder", "Translation", "Value", "find_translation",
            "translates"]  # fmt: skip
 
-BOOL, INT32, INT64, FLOAT = (
-    dtypes.BY_NAME[name] for name in ("bool", "int32", "int64", "float32")
-)
+BOOL, INT32, INT64, FLOAT = (dtypes.BY_NAME[name] for name in ("bool", "int32", "int64", "float32"))
 
 Translation = Callable[..., Any]
+F = TypeVar("F", bound=Translation)
 TABLE: dict[str, Translation] = {}
 
 
-def translates(*names: str) -> Callable[[Translation], Translation]:
+def translates(*names: str) -> Callable[[F], F]:
     """Registers the translation of ops of aten: `name.overload`, or `name` for every overload."""
 
-    def register(function: Translation) -> Translation:
+    def register(function: F) -> F:
         for name in names:
             TABLE[name] = function
         return function
@@ -77,6 +76,8 @@ class Builder:
         self.names: dict[str, int] = {} if outer is None else outer.names
         self.weights: list[Weight] = []
         self.constants: dict[Any, Value] = {}
+        # Symbols of sizes: the input and the dim that say what they are.
+        self.symbols: dict[Any, tuple[Value, int]] = {} if outer is None else outer.symbols
         # What the node in hand gives, and is called.
         self.result: Any = None
         self.label = ""
@@ -165,6 +166,12 @@ class Builder:
         dim %= len(shape)
         found = self.op("Shape", value, dtype=INT64, start=dim, end=dim + 1)
         return self.op("Reshape", found, self.array(np.zeros(0, np.int64), INT64))
+
+    def note_symbols(self, value: Value) -> None:
+        """Remember the sizes of an input that are symbols."""
+        for dim, size in enumerate(value.shape):
+            if not isinstance(size, int) and size.node.expr.is_Symbol:
+                self.symbols.setdefault(size.node.expr, (value, dim))
 
     def reshape(self, value: Value, sizes: Sequence[Any]) -> Value:
         """Zeros are sizes, not "as it was"."""

@@ -14,6 +14,7 @@ from rushlight.export.program import ExportedProgram
 from rushlight.onnx.building import TABLE
 from rushlight.onnx.messages import Model, Outside
 from rushlight.onnx.programs import as_arrays, translated
+from rushlight.opset.registry import packet
 from rushlight.symbolic.numbers import SymNumber
 
 __all__ = ["ONNXProgram", "export", "is_in_onnx_export"]
@@ -115,18 +116,41 @@ def dynamic_leaves(program: ExportedProgram, leaves: list[Any]) -> list[Any]:
     ]
 
 
-def keeps_translation(op: Any) -> bool:
-    """Whether an op need not be taken apart: it is said in ONNX as it is."""
-    overload = f"{op.base_name}.{op.overload or 'default'}"
-    return op.namespace == "aten" and overload in TABLE
+def whole_ops() -> tuple[Any, ...]:
+    """Ops that need not be taken apart although their bodies are known: ONNX has words for them."""
+    from rushlight.export.decompositions import MAYBE_ALIASING, QUERIES, is_whole
+
+    found = []
+    for name in TABLE:
+        base, _, overload = name.partition(".")
+        if base in MAYBE_ALIASING or base in QUERIES or not has_op(base):
+            continue
+        for each in [overload] if overload else packet(base).overloads():
+            op = getattr(packet(base), each, None)
+            if op is not None and not op._schema.is_mutable and is_whole(op):
+                found.append(op)
+    return tuple(found)
+
+
+def has_op(name: str) -> bool:
+    try:
+        packet(name)
+    except KeyError:
+        return False
+    return True
 
 
 def decomposed(program: ExportedProgram) -> ExportedProgram:
     """The program without writes, over ops of core aten and those that ONNX has words for."""
     from rushlight.export.decompositions import default_decompositions
 
-    table = {op: rule for op, rule in default_decompositions().items() if not keeps_translation(op)}
-    return program.run_decompositions(table)
+    whole = whole_ops()
+    table = {op: rule for op, rule in default_decompositions().items() if not is_translated(op)}
+    return program.run_decompositions(table, _preserve_ops=whole)
+
+
+def is_translated(op: Any) -> bool:
+    return op.namespace == "aten" and f"{op.base_name}.{op.overload or 'default'}" in TABLE
 
 
 def export(
@@ -218,5 +242,3 @@ def verify_program(program: ONNXProgram) -> None:
 def is_in_onnx_export() -> bool:
     """Whether an export is running that looks at a module's Python: none does."""
     return False
-
-

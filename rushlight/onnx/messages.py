@@ -36,7 +36,7 @@ ELEMENT_TYPES: dict[Any, int] = {
 # Weights from so many bytes on go into a file beside the model, if there is one.
 EXTERNAL_FROM = 1024
 ALIGNMENT = 64
-FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS = 1, 2, 3, 4, 5, 6, 7
+FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS = 1, 2, 3, 4, 5, 6, 7, 8
 
 
 @dataclass
@@ -129,6 +129,9 @@ def attribute_data(name: str, value: Any) -> bytes:
         return found + bytes_field(6, value.data()) + int_field(20, GRAPH)
     if value and isinstance(value[0], float):
         return found + floats_field(7, value) + int_field(20, FLOATS)
+    if value and isinstance(value[0], str):
+        texts = b"".join([text_field(9, text) for text in value])
+        return found + texts + int_field(20, STRINGS)
     return found + ints_field(8, value) + int_field(20, INTS)
 
 

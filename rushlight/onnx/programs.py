@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.node import Node
 from rushlight.onnx import translations
 from rushlight.onnx.building import Builder, Value, dims_of, find_translation, number_type
-from rushlight.onnx.messages import Info, Model
+from rushlight.onnx.messages import Graph, Info, Model
 from rushlight.onnx.refusals import OnnxExporterError, refuse, refuse_op
 from rushlight.symbolic.numbers import SymNumber
 from rushlight.version import __version__
@@ -179,6 +180,7 @@ def translated(
             wanted = names.pop(0) if names else node.name
             value = Value(builder.name(wanted), dtype, like)
             inputs.append(Info(value.name, dtype, dims_of(value)))
+            builder.note_symbols(value)
             walk.values[node] = value
         elif spec.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN):
             raise refuse(f"an input that is {spec.kind.name}")
@@ -208,7 +210,18 @@ def finished(
         outputs.append(result)
     graph = builder.graph("program", outputs)
     graph.inputs = inputs
+    used = {*names_used(graph.nodes), *[output.name for output in outputs]}
+    graph.weights = [weight for weight in graph.weights if weight.name in used]
     return Model(graph, builder.opset, "rushlight", __version__)
+
+
+def names_used(nodes: list[Any]) -> Iterator[str]:
+    """The values that nodes read, those of graphs within them included."""
+    for node in nodes:
+        yield from node.inputs
+        for attribute in node.attributes.values():
+            if isinstance(attribute, Graph):
+                yield from names_used(attribute.nodes)
 
 
 def as_arrays(values: Any) -> list[Any]:

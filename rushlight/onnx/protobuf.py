@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-__all__ = ["bytes_field", "floats_field", "float_field", "int_field", "ints_field", "text_field"]
+__all__ = ["bytes_field", "float_field", "floats_field", "int_field", "ints_field", "text_field"]
 
 VARINT, LENGTH, FIXED32 = 0, 2, 5
 

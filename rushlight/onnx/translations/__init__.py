@@ -13,6 +13,7 @@ from rushlight.onnx.translations import (
     numbers,
     pointwise,
     products,
+    recurrent,
     reductions,
     shapes,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "numbers",
     "pointwise",
     "products",
+    "recurrent",
     "reductions",
     "shapes",
 ]

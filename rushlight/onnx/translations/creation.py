@@ -29,7 +29,10 @@ def full(b: Builder, sizes: Sequence[Any], value: Any, *options: Any) -> Value:
     return filled(b, sizes, value)
 
 
-@translates("zeros.default", "empty.memory_format", "new_zeros.default", "new_empty.default")
+@translates(
+    "zeros.default", "empty.memory_format", "new_zeros.default", "new_empty.default",
+    "empty_strided.default", "new_empty_strided.default", "empty_permuted.default",
+)  # fmt: skip
 def zeros(b: Builder, *args: Any) -> Value:
     return filled(b, sizes_among(args), 0)
 

@@ -86,9 +86,7 @@ def conv_transpose(
     b: Builder, x: Value, weight: Value, bias: Value | None, stride: Any, padding: Any,
     output_padding: Any, groups: int, dilation: Any,
 ) -> Value:  # fmt: skip
-    return convolution(
-        b, x, weight, bias, stride, padding, dilation, True, output_padding, groups
-    )
+    return convolution(b, x, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 
 # -- pools --------------------------------------------------------------------------------------
@@ -331,22 +329,21 @@ def smooth(mode: str) -> Any:
             where = "pytorch_half_pixel"
         more = {"cubic_coeff_a": -0.75} if mode == "cubic" else {}
         scales = factors_of(factors)
-        return resized(
-            b, x, sizes, scales, mode=mode, coordinate_transformation_mode=where, **more
-        )
+        return resized(b, x, sizes, scales, mode=mode, coordinate_transformation_mode=where, **more)
 
     return apply
 
 
-for number, word in ((1, "nearest1d"), (2, "nearest2d"), (3, "nearest3d")):
-    translates(f"upsample_{word}")(nearest)
+translates("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d")(nearest)
 for word in ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"):
     translates(word)(smooth("linear"))
 translates("upsample_bicubic2d")(smooth("cubic"))
 
 
 @translates("grid_sampler_2d.default", "grid_sampler.default")
-def grid_sampler(b: Builder, x: Value, grid: Value, mode: int, padding: int, corners: bool) -> Value:
+def grid_sampler(
+    b: Builder, x: Value, grid: Value, mode: int, padding: int, corners: bool
+) -> Value:
     modes = ("bilinear", "nearest", "bicubic")
     if b.opset >= 20:
         modes = ("linear", "nearest", "cubic")

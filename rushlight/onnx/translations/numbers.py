@@ -6,10 +6,12 @@ import math
 import operator
 from typing import Any
 
+from rushlight.autograd.grad_mode import write_grad
 from rushlight.onnx.building import BOOL, FLOAT, INT64, Builder, Value, number_type, translates
 from rushlight.onnx.refusals import refuse
 from rushlight.onnx.translations.pointwise import floored
 from rushlight.symbolic import numbers
+from rushlight.symbolic.expressions import build
 
 __all__ = ["FUNCTIONS"]
 
@@ -17,6 +19,23 @@ __all__ = ["FUNCTIONS"]
 @translates("sym_size.int")
 def sym_size(b: Builder, x: Value, dim: int) -> Any:
     return b.size(x, dim)
+
+
+@translates("sym_stride.int", "sym_storage_offset.default")
+def symbolic(b: Builder, *args: Any) -> Any:
+    """A number that is an expression of the inputs' sizes."""
+    if isinstance(b.result, (int, float)):
+        return b.result
+
+    def leaf(symbol: Any) -> Any:
+        if symbol not in b.symbols:
+            raise refuse(f"the number {symbol}, which no size of an input is")
+        return b.size(*b.symbols[symbol])
+
+    def apply(function: Any, *operands: Any) -> Any:
+        return FUNCTIONS[function](b, *operands)
+
+    return build(b.result.node.expr, leaf, apply)
 
 
 @translates("sym_numel.default")
@@ -87,6 +106,8 @@ def truncated(b: Builder, value: Any) -> Value:
 
 
 FUNCTIONS: dict[Any, Any] = {
+    # Whether gradients are wanted is no matter where there are none.
+    write_grad: stated,
     operator.add: computed("Add"),
     operator.sub: computed("Sub"),
     operator.mul: computed("Mul"),

@@ -149,9 +149,9 @@ def sliced(
 ) -> Value:
     start = 0 if start is None else start
     end = LARGEST if end is None else end
-    if isinstance(start, int) and start == 0 and isinstance(end, int) and end == LARGEST:
-        if step == 1:
-            return identity(b, x)
+    is_plain = not isinstance(start, Value) and not isinstance(end, Value)
+    if is_plain and (start, end, step) == (0, LARGEST, 1):
+        return identity(b, x)
     return b.slice(x, dim, start, end, step)
 
 
