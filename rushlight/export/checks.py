@@ -1,7 +1,7 @@
 """What a program's module checks of its inputs before it runs: structure, sizes, constants.
 
 The first dim that has a symbol alone, or in a form that can be solved for it, gives its value;
-the others must agree. What relates several symbols is asserted in the graph.
+the others must agree. Other relations of several symbols are asserted in the graph.
 """
 
 from __future__ import annotations
@@ -59,11 +59,19 @@ def check_inputs(
     placeholders: Sequence[Any], leaves: Sequence[tuple[Any, Any]], ranges: dict[Any, Any]
 ) -> None:
     """Raise where a leaf is not what the placeholder for it was traced with."""
-    symbols: dict[Any, int] = {}
+    sizes = SizeCheck(ranges)
     for node, (path, leaf) in zip(placeholders, leaves, strict=True):
         expected = node.meta.get("val")
         if isinstance(expected, Tensor):
-            check_tensor(node.name, expected, path, leaf, symbols, ranges)
+            check_tensor(node.name, expected, path, leaf, sizes)
+        elif isinstance(expected, SymInt):
+            where = shown_path(path)
+            if type(leaf) is int:
+                sizes.check(node.name, where, leaf, expected.node.expr)
+            elif not isinstance(leaf, SymInt):
+                raise RuntimeError(
+                    f"Expected input at {where} to be an integer, but got {type(leaf)}"
+                )
         elif isinstance(expected, (int, float, str)) and (
             type(leaf) is not type(expected) or leaf != expected
         ):
@@ -71,11 +79,10 @@ def check_inputs(
             raise RuntimeError(
                 f"Expected input at {where} to be equal to {expected}, but got {leaf}"
             )
+    sizes.finish()
 
 
-def check_tensor(
-    name: str, expected: Tensor, path: Any, leaf: Any, symbols: dict[Any, int], ranges: Any
-) -> None:
+def check_tensor(name: str, expected: Tensor, path: Any, leaf: Any, check: SizeCheck) -> None:
     if not isinstance(leaf, Tensor):
         raise RuntimeError(
             f"Expected input at {shown_path(path)} to be a tensor, but got {type(leaf)}"
@@ -91,46 +98,56 @@ def check_tensor(
     for axis, (size, want) in enumerate(zip(sizes, wanted)):
         where = f"{shown_path(path)}.shape[{axis}]"
         if isinstance(want, SymInt):
-            check_symbolic(name, axis, where, size, want, symbols, ranges)
+            check.check(f"{name}.shape[{axis}]", where, size, want.node.expr)
         elif size != want:
             raise RuntimeError(f"Expected input at {where} to be equal to {want}, but got {size}")
 
 
-def check_symbolic(
-    name: str,
-    axis: int,
-    where: str,
-    size: int,
-    want: SymInt,
-    symbols: dict[Any, int],
-    ranges: dict[Any, Any],
-) -> None:
-    """One dim that the program has a symbol for."""
-    expr = want.node.expr
-    free = sorted(expr.free_symbols, key=str)
-    if len(free) != 1:
-        return
-    symbol = free[0]
-    if symbol in symbols:
-        known = int(expr.subs(symbol, symbols[symbol]))
-        if known != size:
-            raise RuntimeError(f"Expected input at {where} to be equal to {known}, but got {size}")
-    else:
-        slope, rest = expr.coeff(symbol, 1), expr.subs(symbol, 0)
-        if expr != slope * symbol + rest:
+class SizeCheck:
+    """The values that symbols have in one call."""
+
+    def __init__(self, ranges: dict[Any, Any]) -> None:
+        self.ranges = ranges
+        self.symbols: dict[Any, int] = {}
+        # Sizes that do not tell a symbol: they are compared when all symbols are known.
+        self.later: list[tuple[str, int, Any]] = []
+
+    def check(self, name: str, where: str, size: int, expr: Any) -> None:
+        """One number that the program has a symbol for."""
+        if expr.free_symbols <= self.symbols.keys():
+            self.compare(where, size, expr)
+        elif not self.tells(name, size, expr):
+            self.later.append((where, size, expr))
+        found = self.ranges.get(expr)
+        if found is None:
             return
-        solution = (size - rest) / slope
-        if not solution.is_integer:
+        # torch: sizes 0 and 1 are let through wherever 2 is.
+        if found.lower > 2 and size < found.lower:
+            raise RuntimeError(f"Expected input at {where} to be >= {found.lower}, but got {size}")
+        if size > found.upper:
+            raise RuntimeError(f"Expected input at {where} to be <= {found.upper}, but got {size}")
+
+    def tells(self, name: str, size: int, expr: Any) -> bool:
+        """Learn the value of the one symbol of a linear form; whether it is one."""
+        offset, term = expr.as_coeff_Add()
+        slope, symbol = term.as_coeff_Mul()
+        if not symbol.is_Symbol:
+            return False
+        value, rest = divmod(size - int(offset), int(slope))
+        if rest:
             raise RuntimeError(
-                f"Expected input {name}.shape[{axis}] = {size} to be of the form {expr}, where "
+                f"Expected input {name} = {size} to be of the form {expr}, where "
                 f"{symbol} is an integer"
             )
-        symbols[symbol] = int(solution)
-    found = ranges.get(expr)
-    if found is None:
-        return
-    # torch: sizes 0 and 1 are let through wherever 2 is.
-    if found.lower > 2 and size < found.lower:
-        raise RuntimeError(f"Expected input at {where} to be >= {found.lower}, but got {size}")
-    if size > found.upper:
-        raise RuntimeError(f"Expected input at {where} to be <= {found.upper}, but got {size}")
+        self.symbols[symbol] = value
+        return True
+
+    def compare(self, where: str, size: int, expr: Any) -> None:
+        known = int(expr.xreplace(self.symbols))
+        if known != size:
+            raise RuntimeError(f"Expected input at {where} to be equal to {known}, but got {size}")
+
+    def finish(self) -> None:
+        for where, size, expr in self.later:
+            if expr.free_symbols <= self.symbols.keys():
+                self.compare(where, size, expr)

@@ -129,7 +129,8 @@ def check_preserved(op: OpOverload) -> None:
             f"We can't detect {op} as a functional op statically, so we can't preserve it"
         )
     schema = op._schema
-    marks = [entry.alias_info for entry in (*schema.arguments, *schema.returns)]
+    marks = [entry.alias_info for entry in schema.arguments]
+    marks += [entry.alias_info for entry in schema.returns]
     if schema.is_mutable or any([mark is not None for mark in marks]):
         raise RuntimeError(f"{op} is a mutating/aliasing op, we can't preserve it as is")
     if op.composite_body() is None:

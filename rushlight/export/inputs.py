@@ -119,5 +119,5 @@ def key_name(key: Any) -> str:
 def shown_path(path: Any) -> str:
     """A leaf's path as errors show it: `*args[1][0]`, or the keyword and the rest."""
     if path[0].idx == 0:
-        return "*args" + pytree.keystr(path[1:])
+        return f"*args{pytree.keystr(path[1:])}"
     return f"{path[1].key}{pytree.keystr(path[2:])}"

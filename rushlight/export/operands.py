@@ -32,9 +32,9 @@ def order_call(module: GraphModule, node: Node, names: dict[Node, str]) -> None:
     if not count:
         return
     pred, true_graph, false_graph, operands = node.args
-    graphs: Any = [getattr(module, str(part.target)) for part in (true_graph, false_graph)]  # type: ignore[union-attr]
+    graphs: Any = [getattr(module, str(part.target)) for part in (true_graph, false_graph)]
     inputs = [[n for n in graph.graph.nodes if n.op == "placeholder"] for graph in graphs]
-    given: Any = list(operands)  # type: ignore[arg-type]
+    given: Any = list(operands)
     explicit = list(range(len(given) - count))
     groups: dict[tuple[bool, bool], list[int]] = {}
     for place in range(len(given) - count, len(given)):

@@ -59,7 +59,8 @@ class Cutting:
         self.module.recompile()
 
     def cut(self) -> None:
-        mode, nodes = self.ambient, []
+        mode = self.ambient
+        nodes: list[Node] = []
         for node in self.graph.nodes:
             if node.op in ("placeholder", "output"):
                 continue

@@ -410,7 +410,7 @@ def shape_of(graph: Graph) -> str:
 
 
 class Named(str):
-    __repr__ = str.__str__  # type: ignore[assignment]
+    __repr__ = str.__str__
 
 
 def is_in(name: str, path: str) -> bool:

@@ -280,7 +280,9 @@ class Solver:
             return
         if not all(self.is_named(symbol) for symbol in expr.free_symbols):
             return
-        if not self.is_affine_on_class(expr) and self.may_specialise():
+        if self.is_affine_on_class(expr):
+            self.shared[ex.relation(ex.Eq, root.expr, traced(self.env, root.expr))] = name
+        elif self.may_specialise():
             self.specialise_all(expr)
             self.specialised[name] = root.value
 

@@ -140,9 +140,7 @@ REDUCTIONS = {
     "centred": lambda x: (x - x.mean(0)) / (x.std(0) + 1),
     "of a view": lambda x: (x.view(1, x.shape[0], x.shape[1]) * 2).sum((0, 2)),
     "product": lambda x: (x @ x.t()).relu(),
-    "batched": lambda x: torch.bmm(
-        x.expand(3, *x.shape) * 0.05, x.t().expand(3, *x.t().shape)
-    ),
+    "batched": lambda x: torch.bmm(x.expand(3, *x.shape) * 0.05, x.t().expand(3, *x.t().shape)),
 }
 
 

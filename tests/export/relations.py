@@ -9,7 +9,7 @@ from typing import Any
 import rushlight as torch
 from rushlight.capture.exc import UserError
 from rushlight.core.fake import FakeTensorMode
-from rushlight.export import Dim, refine_dynamic_shapes_from_suggested_fixes
+from rushlight.export import Dim, export, refine_dynamic_shapes_from_suggested_fixes
 from rushlight.export.shapes import process
 from rushlight.symbolic import ShapeEnv
 from rushlight.symbolic import expressions as ex
@@ -72,11 +72,8 @@ class Relations:
     def program(self) -> Callable[..., Any]:
         def forward(**inputs: Any) -> Any:
             sizes = [inputs[name].shape[0] for name in NAMES[: self.count]]
-            return [
-                x + 1 if question(sizes) else x - 1
-                for question in self.questions
-                for x in inputs.values()
-            ]
+            answers = [bool(question(sizes)) for question in self.questions]
+            return [x + answers.count(True) for x in inputs.values()], answers
 
         arguments = ", ".join(NAMES[: self.count])
         scope: dict[str, Any] = {"forward": forward}
@@ -188,3 +185,43 @@ def declared(spec: dict[str, Any], sizes: list[int]) -> bool:
         if roots.setdefault(dim.root.__name__, value) != value:
             return False
     return True
+
+
+def check_exported(seed: int, tries: int = 24) -> str:
+    """As `check`, for the exported program: it runs, with what eager computes, or it refuses."""
+    relations = Relations(seed)
+    spec, program = relations.spec(), relations.program()
+
+    class Program(torch.nn.Module):
+        pass
+
+    arguments = ", ".join(NAMES[: relations.count])
+    scope: dict[str, Any] = {"program": program}
+    exec(f"def forward(self, {arguments}): return program({arguments})", scope)
+    Program.forward = scope["forward"]
+    inputs = relations.inputs(relations.sizes)
+    outcome = "fits"
+    try:
+        exported = export(Program(), inputs, dynamic_shapes=spec)
+    except UserError as refusal:
+        outcome = "fixed"
+        spec = refine_dynamic_shapes_from_suggested_fixes(str(refusal), spec)
+        exported = export(Program(), inputs, dynamic_shapes=spec)
+    module = exported.module()
+    taken = 0
+    samples = [relations.sizes]
+    for _ in range(tries):
+        samples.append([max(2, size + relations.random.randint(-4, 8)) for size in relations.sizes])
+    for sizes in samples:
+        given = relations.inputs(sizes)
+        try:
+            results, answers = module(*given)
+        except RuntimeError:
+            if sizes == relations.sizes:
+                raise
+            continue
+        taken += 1
+        expected, told = program(*given)
+        if told != answers or any(not torch.equal(a, b) for a, b in zip(results, expected)):
+            raise AssertionError(f"{sizes} is taken, and computed otherwise")
+    return f"{outcome} {'dynamic' if taken > 1 else 'static'}"
