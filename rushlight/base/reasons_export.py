@@ -119,4 +119,19 @@ EXPORT_REASONS: dict[str, Reason] = {
         "Operators of users are known once the module that defines them is imported.",
         "Import what registers the operator, or decompose the program before it is saved.",
     ),
+    "RL1570": Reason(
+        "There is no translation of {name} to ONNX",
+        "ONNX has no operator for it, or nobody has written it in those that ONNX has.",
+        "Write the model with other operators, or decompose this one: "
+        "program.run_decompositions({{op: rule}}).",
+    ),
+    "RL1571": Reason(
+        "This cannot be said in ONNX: {what}",
+        remedy="Give sizes that are numbers, or write the model in another way.",
+    ),
+    "RL1572": Reason(
+        "Rushlight does not support {what} (RL1572).",
+        "Models are made from exported programs only.",
+        "torch.onnx.export(model, args, path, dynamic_shapes=...) makes one.",
+    ),
 }

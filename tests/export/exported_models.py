@@ -435,8 +435,8 @@ CASES = {
     "mobile": lambda: Case(Mobile(), (row(2, 4, 6, 6),), (row(4, 4, 6, 6),), {"x": BATCH}),
     "unet": lambda: Case(Unet(), (row(2, 1, 8, 8),), (row(3, 1, 8, 8),), {"x": BATCH}),
     "norms": lambda: Case(Norms(), (row(3, 4, 5),), (row(2, 4, 5),), {"x": BATCH}),
-    "tagger": lambda: Case(Tagger(), (ids(2, 5),)),
-    "gru": lambda: Case(Gru(), (row(2, 3, 4),)),
+    "tagger": lambda: Case(Tagger(), (ids(2, 5),), (ids(3, 5),), {"x": BATCH}),
+    "gru": lambda: Case(Gru(), (row(2, 3, 4),), (row(4, 3, 4),), {"x": BATCH}),
     "attention": lambda: Case(
         Attention(), (row(2, 5, 8),), (row(3, 7, 8),), {"x": BATCH_AND_LENGTH}
     ),
