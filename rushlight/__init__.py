@@ -141,7 +141,6 @@ _host.serve(
         ),
         "torch._sym_sqrt": "rushlight.symbolic.numbers:sym_sqrt",
         "torch._assert": "rushlight.opset.other.asserts:_assert",
-        "torch._sym_sqrt": "rushlight.symbolic.numbers:sym_sqrt",
         "torch.fx._symbolic_trace.wrap": "rushlight.fx.tracing:wrap",
     },
     (__name__, "rushlight.opset.functions"),

@@ -76,7 +76,7 @@ class InputFacts:
     requires_grad: bool
     writes_data: bool
     writes_geometry: bool
-    # All writes were on detached aliases, or without grad mode.
+    # All writes were on detached aliases; or each was, or was without grad mode.
     hidden: bool
     quiet: bool
     # It was given other memory, or its memory another size.

@@ -390,7 +390,7 @@ class LoopProgram:
             return False
         buffer, strides, offset = expr.payload
         here, there = (value.shape, value.strides), (buffer.shape, buffer.strides)
-        if offset or not here == there or strides != value.strides:
+        if offset or here != there or strides != value.strides:
             return False
         if buffer.role not in ("given", "result", "temporary"):
             return False

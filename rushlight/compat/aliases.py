@@ -451,7 +451,14 @@ ALIASES: dict[str, Entry] = {
         "_ExportPassBaseDeprecatedDoNotUse": ".export.passes:GraphRebuilding",
     },
     "torch._export.passes.lift_constants_pass": same(".export.lifting", "lift_constants_pass"),
-    "torch._export.serde.serialize": absent("serialize deserialize"),
+    "torch._export.serde.serialize": same(
+        ".export.serde", "SerializeError SerializedArtifact deserialize serialize"
+    ),
+    "torch._export.serde.schema": same(".export.serde", "SCHEMA_VERSION TREESPEC_VERSION"),
+    "torch.export.pt2_archive": same(".export.serde", "is_pt2_package"),
+    "torch.export.pt2_archive._package": same(
+        ".export.serde", "PT2ArchiveContents is_pt2_package load_pt2 package_pt2"
+    ),
     "torch.export.graph_signature": ".export.signature",
     "torch.export.exported_program": {
         **same(".export.program", "ExportedProgram"),

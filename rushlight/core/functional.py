@@ -146,7 +146,8 @@ class FunctionalStorage:
         self.memory: Storage = storage_like(base)
         # The size in bytes that the memory was given, if it was resized.
         self.resized_to: Any = None
-        # How many writes there were; of these, without grad mode, on detached aliases, on `data`.
+        # How many writes there were; of these, without grad mode or on detached aliases, on
+        # detached aliases, on `data`.
         self.writes = 0
         # What nodes inherited at the last write.
         self.write_meta: dict[str, Any] | None = None
@@ -554,7 +555,7 @@ class FunctionalMode(Occupant):
         storage.generation += 1
         storage.writes += 1
         storage.write_meta = LOCAL.state.node_meta
-        storage.quiet_writes += not LOCAL.state.grad or LOCAL.state.inference
+        storage.quiet_writes += target.hidden or not LOCAL.state.grad or LOCAL.state.inference
         storage.hidden_writes += target.hidden
         storage.unversioned_writes += target.unversioned
         sync(target)

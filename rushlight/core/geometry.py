@@ -351,17 +351,17 @@ def is_contiguous_in(sizes: Ints, strides: Ints, wanted: memory_format) -> bool:
 
 def strides_ascend_in_order(sizes: Ints, strides: Ints, order: Sequence[int]) -> bool:
     """Whether strides, dense or not, read as this order rather than as row-major."""
-    if strides[1] == 0:
+    if is_size(strides[1], 0):
         return False
     least: Any = 0
     for axis in order:
-        if sizes[axis] == 0 or strides[axis] < least:
+        if is_size(sizes[axis], 0) or decided(strides[axis] < least):
             return False
         # N111 tensors and the like are ambiguous: row-major wins.
-        if axis == 0 and least == strides[1]:
+        if axis == 0 and decided(least == strides[1]):
             return False
         least = strides[axis]
-        if sizes[axis] > 1:
+        if decided(sizes[axis] > 1):
             least = least * sizes[axis]
     return True
 
@@ -864,9 +864,9 @@ def unfold_geometry(sizes: Ints, strides: Ints, dim: int, size: IntLike, step: I
     """Windows of `size` along a dimension, `step` apart, as a new last dimension."""
     dim = wrap_dim(dim, len(sizes))
     length, stride = (sizes[dim], strides[dim]) if sizes else (1, 1)
-    if size < 0:
+    if decided(size < 0):
         raise RuntimeError(f"size is {size} but must be >= 0")
-    if size > length:
+    if decided(size > length):
         raise RuntimeError(
             f"maximum size for tensor at dimension {dim} is {length} but size is {size}"
         )

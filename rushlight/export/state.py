@@ -44,18 +44,25 @@ class Held:
             for name in names & set(table):
                 del table[name]
 
+    def place_aliases(self, values: dict[str, Any]) -> None:
+        """Give plain attributes that are lifted tensors the values of these."""
+        lifted = {id(tensor): name for name, tensor in zip(self.names, self.tensors)}
+        for member in self.module.modules():
+            attributes = vars(member)
+            for name, value in list(attributes.items()):
+                if isinstance(value, Tensor) and id(value) in lifted:
+                    attributes[name] = values[lifted[id(value)]]
+
     @contextmanager
-    def placed(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Inside, the module has these tensors in place of its own. Gives those that its forward
-        put in place of them, in the end."""
-        changed: dict[str, Any] = {}
-        given = dict(values)
-        keep = snapshot_attributes(self.module)
+    def placed(self, values: dict[str, Any]) -> Iterator[None]:
+        """Inside, the module has these tensors in place of its own."""
+        restore = snapshot_attributes(self.module, list(values.values()))
         try:
-            with replaced(self.module, given, tie_weights=False, strict=False):
-                yield changed
+            with replaced(self.module, dict(values), tie_weights=False, strict=False):
+                self.place_aliases(values)
+                yield
         finally:
-            assigned = keep()
+            assigned = restore()
         if assigned:
             names = ", ".join([f"self.{name}" for name in assigned])
             raise ValueError(
@@ -67,9 +74,11 @@ class Held:
             )
 
 
-def snapshot_attributes(module: Module) -> Callable[[], list[str]]:
+def snapshot_attributes(module: Module, placed: list[Any]) -> Callable[[], list[str]]:
     """A function that gives all modules the attributes back that they have now, and says which
-    tensors among them were assigned. Containers get back what they hold."""
+    tensors among them were assigned, but for the `placed` ones. Containers get back what they
+    hold."""
+    own = {id(value) for value in placed}
     kept = [
         (path, member, dict(vars(member)), members_of(vars(member)))
         for path, member in module.named_modules()
@@ -83,9 +92,10 @@ def snapshot_attributes(module: Module) -> Callable[[], list[str]]:
                 if name in OWN:
                     continue
                 before = attributes.get(name)
-                if value is not before and isinstance(value, Tensor) and isinstance(before, Tensor):
+                is_tensor = isinstance(value, Tensor) and isinstance(before, Tensor)
+                if is_tensor and value is not before and id(value) not in own:
                     assigned.append(f"{path}.{name}" if path else name)
-            if now != attributes or any([now[k] is not v for k, v in attributes.items()]):
+            if not is_same(now, attributes):
                 now.clear()
                 now.update(attributes)
             for container, content in contents:
@@ -93,6 +103,10 @@ def snapshot_attributes(module: Module) -> Callable[[], list[str]]:
         return assigned
 
     return restore
+
+
+def is_same(now: dict[str, Any], before: dict[str, Any]) -> bool:
+    return len(now) == len(before) and all([now.get(k) is v for k, v in before.items()])
 
 
 def members_of(attributes: dict[str, Any]) -> list[tuple[Any, Any]]:

@@ -26,13 +26,15 @@ from rushlight.compiler import EXPORTING
 from rushlight.core.fake import FakeTensorMode
 from rushlight.core.functional import FunctionalMode, FunctionalTensor
 from rushlight.core.op import OpOverload, find_overload
+from rushlight.core.recording import Recorder
 from rushlight.core.rng import default_generator
-from rushlight.core.state import LOCAL, changed
+from rushlight.core.state import LAYER_AUTOCAST, LOCAL, changed
 from rushlight.core.tensor import Tensor
 from rushlight.export.origins import FunctionNames, ProgramOrigins
 from rushlight.export.state import Held
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
+from rushlight.graph.graph import Graph
 from rushlight.nn.module import Module
 from rushlight.symbolic.numbers import SymInt
 
@@ -77,6 +79,29 @@ def exporting() -> Iterator[None]:
         EXPORTING.active = before
 
 
+@contextmanager
+def casting(op: OpOverload, args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Inside, an op runs on operands that autocast has cast: the casts are part of the program,
+    which knows no mode."""
+    state = LOCAL.state
+    cast = None
+    if state.autocast is not None and not state.excluded & LAYER_AUTOCAST:
+        cast = state.autocast.cast(op, args)
+    if cast is None:
+        yield args
+        return
+    with changed(excluded=state.excluded | LAYER_AUTOCAST):
+        yield cast
+
+
+class CastingRecorder(Recorder):
+    """Records ops with the casts of autocast."""
+
+    def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        with casting(op, args) as args:
+            return super().process(op, args)
+
+
 class ExportMode(FunctionalMode):
     """Functionalization as programs have it: conversions are always copies, which nobody may write
     to, and what is made from Python numbers is detached."""
@@ -85,6 +110,10 @@ class ExportMode(FunctionalMode):
         super().__init__(pre_dispatch=True)
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        with casting(op, args) as args:
+            return self.follow(op, args)
+
+    def follow(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         if op.namespace == "aten" and op.base_name in CONVERSIONS:
             return self.convert(op, args)
         if op.base_name == "lift_fresh_copy" and isinstance(args[0], FunctionalTensor):
@@ -278,6 +307,8 @@ def without_bases(graph: GraphModule, facts: Facts) -> GraphModule:
 def trace_writing(flat: FlatFunction, given: Sequence[Any], tracing: Tracing) -> GraphModule:
     """The graph of a function that writes to its arguments where the function does."""
     builder = GraphBuilder(tracing)
+    builder.recorder = CastingRecorder(Graph(), tracing.decompositions, tracing.pre_dispatch)
+    builder.recorder.describe_origin = tracing.describe_origin
     args = fresh_aliases(given)
     for position, value in enumerate(args):
         builder.placeholder(f"arg{position}_1", value)

@@ -14,11 +14,10 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.pytree import TreeSpec
-from rushlight.core.op import find_overload
 from rushlight.core.tensor import Tensor
 from rushlight.export.checks import InputCheck
 from rushlight.export.signature import InputKind, OutputKind
-from rushlight.export.unlift import WRITES, codegen_of, place
+from rushlight.export.unlift import WRITES, codegen_of, place, write
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node, map_arg
@@ -269,7 +268,7 @@ class Builder:
         if not isinstance(value, Node) or target not in self.writes.get(value, ()):
             return
         self.writes[value].remove(target)
-        held = graph.create_node("get_attr", target)
+        held = self.state_node(graph, target, target)
         write(graph, held, self.value_in(graph, frame, value, values))
 
     def fill(self, graph: Graph, frame: Frame, values: dict[Node, Node]) -> None:
@@ -296,7 +295,13 @@ class Builder:
             local = local_name([target], frame.path)
             if local is not None:
                 self.writes[node].remove(target)
-                write(graph, graph.create_node("get_attr", local), values[node])
+                write(graph, self.state_node(graph, local, target), values[node])
+
+    def state_node(self, graph: Graph, local: str, target: str) -> Node:
+        """A node that reads state, which says what it is like."""
+        made = graph.create_node("get_attr", local)
+        made.meta["val"] = self.program._value_of(target)
+        return made
 
     def value_in(self, graph: Graph, frame: Frame, node: Node, values: dict[Node, Node]) -> Node:
         """A value as a frame's graph has it; state is read where the module has it."""
@@ -460,8 +465,3 @@ def inserting_state(graph: Graph) -> Any:
 
 def copy_node(graph: Graph, node: Node, values: dict[Node, Node]) -> Node:
     return graph.node_copy(node, lambda used: values[used])
-
-
-def write(graph: Graph, target: Node, value: Node) -> Node:
-    copy_op = find_overload("aten", "copy_", "default")
-    return graph.create_node("call_function", copy_op, (target, value), name="copy__default")

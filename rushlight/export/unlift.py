@@ -109,7 +109,6 @@ def write_back(
     state: dict[str, Node],
 ) -> tuple[Any, ...]:
     """Write what leads the outputs; a result that is one of these values is what was written."""
-    copy_op = find_overload("aten", "copy_", "default")
     written: dict[Node, Node] = {}
     results = []
     for value, spec in zip(outputs, signature.output_specs, strict=True):
@@ -120,11 +119,21 @@ def write_back(
             continue
         is_input = spec.kind is OutputKind.USER_INPUT_MUTATION
         target = by_name[str(spec.target)] if is_input else state[str(spec.target)]
-        made = graph.create_node("call_function", copy_op, (target, value), name="copy__default")
+        made = write(graph, target, value)
         made.meta["val"] = target.meta.get("val")
         # An input that is written with itself stays what results name.
         written.setdefault(value, made)
     return tuple([written.get(v, v) if isinstance(v, Node) else v for v in results])
+
+
+def write(graph: Graph, target: Node, value: Node) -> Node:
+    """A node that writes to a tensor. A leaf that requires a gradient is written beside history."""
+    copy_op = find_overload("aten", "copy_", "default")
+    if getattr(target.meta.get("val"), "requires_grad", False) and target.op == "get_attr":
+        detach = find_overload("aten", "detach", "default")
+        target = graph.call_function(detach, (target,))
+        value = graph.call_function(detach, (value,))
+    return graph.create_node("call_function", copy_op, (target, value), name="copy__default")
 
 
 def codegen_of(program: ExportedProgram, users: list[Node]) -> _PyTreeCodeGen:

@@ -6,7 +6,7 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
-from rushlight.base.errors import CheckpointError
+from rushlight.base.errors import CheckpointError, MissingExtra
 from rushlight.base.pytree import tree_leaves
 from rushlight.core.fake import FakeTensor
 from rushlight.export.program import ExportedProgram
@@ -20,7 +20,6 @@ from rushlight.export.serde.specs import (
     read_signature,
     written_signature,
 )
-from rushlight.export.serde.symbols import FileSymbols
 from rushlight.export.serde.writing import GraphWriter, json_bytes
 from rushlight.export.verifier import load_verifier
 from rushlight.io import checkpoint
@@ -171,11 +170,22 @@ def read_program(
         raise refuse(f"{type(failure).__name__}: {text}") from failure
 
 
+def symbols_of(ranges: dict[str, Any]) -> Any:
+    """What makes the symbols of a file: simpler ones where sympy is not installed."""
+    try:
+        from rushlight.export.serde.symbols import FileSymbols
+    except MissingExtra:
+        from rushlight.export.serde.plain import PlainSymbols
+
+        return PlainSymbols(ranges)
+    return FileSymbols(ranges)
+
+
 def assembled(
     found: Any, state: dict[str, Any], constants: dict[str, Any], examples: Any
 ) -> ExportedProgram:
     module = found.graph_module
-    symbols = FileSymbols(found.range_constraints)
+    symbols = symbols_of(found.range_constraints)
     signature = read_signature(module.signature)
     if len(signature.input_specs) != len(module.graph.inputs):
         raise refuse("its signature is of another graph")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
 from rushlight.core.fake import FakeTensorMode, fake_of
@@ -28,13 +28,16 @@ from rushlight.export.serde.names import (
     made_device,
 )
 from rushlight.export.serde.schema import Choice, Record, SerializeError, refuse
-from rushlight.export.serde.symbols import FileSymbols
 from rushlight.export.signature import CustomObjArgument
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.nn.module import Module
 from rushlight.symbolic.bindings import unbacked_bindings
 from rushlight.symbolic.numbers import SymBool, SymInt
+
+if TYPE_CHECKING:
+    from rushlight.export.serde.plain import PlainSymbols
+    from rushlight.export.serde.symbols import FileSymbols
 
 __all__ = ["GraphReader"]
 
@@ -65,7 +68,7 @@ class Scope:
 class GraphReader:
     """Reads one program's graphs. `constants` are its objects by name."""
 
-    def __init__(self, symbols: FileSymbols, constants: dict[str, Any]) -> None:
+    def __init__(self, symbols: FileSymbols | PlainSymbols, constants: dict[str, Any]) -> None:
         self.symbols = symbols
         self.constants = constants
         self.mode = FakeTensorMode(
@@ -288,6 +291,8 @@ class GraphReader:
     def note_conditions(self, target: Any, node: Any) -> None:
         """What a node asserts is known to those that follow."""
         env = self.symbols.shape_env
+        if env is None:
+            return
         name = getattr(target, "base_name", "")
         if name == "_assert_scalar" and node.args and hasattr(node.args[0], "meta"):
             value = node.args[0].meta.get("val")

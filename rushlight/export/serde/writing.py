@@ -12,7 +12,6 @@ from rushlight.core.dtype import dtype
 from rushlight.core.hop import HigherOrderOperator
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor
-from rushlight.export.serde.expressions import expression_text
 from rushlight.export.serde.metadata import written_metadata
 from rushlight.export.serde.names import (
     DTYPES,
@@ -75,6 +74,8 @@ def written_number(value: Any, tag: str) -> dict[str, Any]:
     if not isinstance(value, SYMBOLIC):
         return {tag: value}
     node = value.node
+    from rushlight.export.serde.expressions import expression_text
+
     text: dict[str, Any] = {"expr_str": expression_text(node.expr)}
     hint = node.hint if not isinstance(value, SymBool) else None
     text["hint"] = None if hint is None else {tag: hint}

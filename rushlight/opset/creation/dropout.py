@@ -7,6 +7,7 @@ from typing import Any
 
 from rushlight.arrays import sampling
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dispatch import call
 from rushlight.core.op import OpOverload
 from rushlight.core.rng import default_generator
@@ -44,7 +45,7 @@ def kept(input: Any, p: float, by_feature: bool) -> Any:
 
 def dropped(input: Any, p: float, train: bool, by_feature: bool, inplace: bool) -> Any:
     check_dropout(p)
-    if p == 0 or not train or input.numel() == 0:
+    if p == 0 or not train or geometry.is_size(input.numel(), 0):
         return input
     if p == 1:
         return multiplied(input, zero_of(input), inplace)
@@ -57,7 +58,7 @@ SELU_SATURATION = 1.7580993408473766
 
 def alpha_dropped(input: Any, p: float, train: bool, by_feature: bool, inplace: bool) -> Any:
     check_dropout(p)
-    if p == 0 or not train or input.numel() == 0:
+    if p == 0 or not train or geometry.is_size(input.numel(), 0):
         return input
     if p == 1:
         return multiplied(input, zero_of(input), inplace)

@@ -461,14 +461,14 @@ def flat_positions(array: Any, dim: int, index: Any) -> Any:
 def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:
     sizes, wanted = tuple(self.shape), tuple(index.shape)
     dim = geometry.wrap_dim(dim, len(sizes))
-    if index.numel() == 0:
+    if geometry.is_size(index.numel(), 0):
         return int(dim)
     if index._dtype not in INDEX_DTYPES:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if max(len(sizes), 1) != max(len(wanted), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for axis, size in enumerate(wanted):
-        if axis != dim and size > sizes[axis]:
+        if axis != dim and geometry.decided(size > sizes[axis]):
             raise RuntimeError(
                 f"Size does not match at dimension {axis} expected index {geometry.show(wanted)} "
                 f"to be no larger than self {geometry.show(sizes)} apart from dimension {dim}"

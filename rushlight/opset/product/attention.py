@@ -192,7 +192,12 @@ def divides(query: Any, key: Any) -> bool:
 
 def mask_fits(query: Any, key: Any, mask: Any) -> bool:
     wanted = (*query.shape[:3], key.shape[2])[-len(mask.shape) :]
-    return all([m == 1 or m == n for m, n in zip(mask.shape, wanted, strict=True)])
+    return all(
+        [
+            geometry.is_size(m, 1) or geometry.decided(m == n)
+            for m, n in zip(mask.shape, wanted, strict=True)
+        ]
+    )
 
 
 @flash.shape
@@ -608,7 +613,7 @@ def attention(
     enable_gqa: bool,
 ) -> Any:  # fmt: skip
     check_operands(query, key, value, attn_mask)
-    if any(size == 0 for t in (query, key, value) for size in t.shape[:-1]):
+    if any(geometry.is_size(size, 0) for t in (query, key, value) for size in t.shape[:-1]):
         zeros = aten.zeros(
             (*query.shape[:-1], value.shape[-1]), dtype=query._dtype, device=query.device
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
 from rushlight.core.tensor import Tensor
 from rushlight.opset.product.contract import product_of
@@ -291,9 +292,9 @@ class Plan:
                 tensor, number, self.labels[number], self.place, self.width, self.total
             )
             for axis, size in enumerate(operand.shape):
-                if size == 1:
+                if geometry.is_size(size, 1):
                     continue
-                if sizes[axis] == 1:
+                if geometry.is_size(sizes[axis], 1):
                     sizes[axis] = size
                 elif sizes[axis] != size:
                     self.refuse_size(axis, number, size, sizes[axis])

@@ -247,7 +247,10 @@ def sum_to_size(self: Any, size: Any) -> Any:
     shape = self.shape
     lead = len(shape) - len(size)
     fits = lead >= 0 and all(
-        [wanted == 1 or wanted == shape[lead + at] for at, wanted in enumerate(size)]
+        [
+            geometry.is_size(wanted, 1) or geometry.required(wanted == shape[lead + at])
+            for at, wanted in enumerate(size)
+        ]
     )
     if not fits:
         raise RuntimeError(
