@@ -120,7 +120,7 @@ _SUBMODULES = frozenset(
     (
         "__future__", "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
         "distributions", "export", "fft", "func", "functional", "futures", "fx", "jit", "library",
-        "linalg", "masked", "multiprocessing", "nested", "nn", "ops", "optim", "overrides",
+        "linalg", "masked", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides",
         "profiler", "random", "serialization", "signal", "sparse", "special", "storage", "testing",
         "utils", "version", "viz",
     )

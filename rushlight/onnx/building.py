@@ -21,6 +21,14 @@ __all__ = ["BOOL", "FLOAT", "INT64", "Builder", "Translation", "Value", "find_tr
 
 BOOL, INT32, INT64, FLOAT = (dtypes.BY_NAME[name] for name in ("bool", "int32", "int64", "float32"))
 
+# Operators of ONNX that take numbers, and no truth values.
+NUMERIC = frozenset(
+    (
+        *("Abs", "Add", "ArgMax", "ArgMin", "CumSum", "DepthToSpace", "Div", "Einsum", "MatMul"),
+        *("Max", "Min", "Mod", "Mul", "Neg", "Pow", "ReduceMax", "ReduceMin", "ReduceProd"),
+        *("ReduceSum", "Relu", "Sign", "Sub", "TopK"),
+    )
+)
 Translation = Callable[..., Any]
 F = TypeVar("F", bound=Translation)
 TABLE: dict[str, Translation] = {}
@@ -95,6 +103,12 @@ class Builder:
         self, op: str, inputs: Sequence[Value | None], outputs: Sequence[Any], **attributes: Any
     ) -> list[Value]:
         """A node with results of the dtypes `outputs`."""
+        if op in NUMERIC and any(each is not None and each.dtype is BOOL for each in inputs):
+            inputs = [
+                self.cast(each, INT32) if each is not None and each.dtype is BOOL else each
+                for each in inputs
+            ]
+            outputs = [INT32 if each is BOOL else each for each in outputs]
         names = [self.name(self.label or op.lower()) for _ in outputs]
         given = [each.name if each is not None else "" for each in inputs]
         while given and not given[-1]:
@@ -152,10 +166,6 @@ class Builder:
         made = self.op("Cast", value, dtype=dtype, to=ELEMENT_TYPES[dtype])
         made.like = value.like
         return made
-
-    def operand(self, value: Any, dtype: Any) -> Value:
-        """A tensor, a number that is a value, or a plain number, as a tensor of a dtype."""
-        return self.number(value, dtype)
 
     def size(self, value: Value, dim: int) -> Any:
         """A size of a value: a number where it is known, else a value."""

@@ -79,7 +79,7 @@ class Walk:
                 raise refuse_op(str(target))
             arguments = [self.value(each) for each in node.args]
         try:
-            return told(translation(builder, *arguments), node.meta.get("val"))
+            return told(builder, translation(builder, *arguments), node.meta.get("val"))
         except OnnxExporterError as failure:
             failure.add_note(f"While translating {node.format_node()}")
             raise
@@ -114,7 +114,7 @@ class Walk:
             results = self.inlined(module, list(operands), inner)
             # A result of a branch must be made in it.
             outputs = [
-                told(inner.op("Identity", result), like)
+                told(inner, inner.op("Identity", result), like)
                 for result, like in zip(results, likes, strict=True)
             ]
             graphs.append(inner.graph(inner.name("branch"), outputs))
@@ -127,7 +127,7 @@ class Walk:
             then_branch=graphs[0],
             else_branch=graphs[1],
         )
-        return [told(each, like) for each, like in zip(found, likes)]
+        return told(self.builder, found, likes)
 
 
 def by_schema(op: OpOverload, node: Node) -> list[Any]:
@@ -143,15 +143,16 @@ def by_schema(op: OpOverload, node: Node) -> list[Any]:
     return found
 
 
-def told(found: Any, like: Any) -> Any:
-    """Results that know what the program says of them."""
+def told(builder: Builder, found: Any, like: Any) -> Any:
+    """Results that know what the program says of them, in the dtypes that it says."""
     if isinstance(found, Value):
+        if isinstance(like, Tensor):
+            if like.dtype.is_complex:
+                raise refuse(f"a tensor of {like.dtype}")
+            found = builder.cast(found, like.dtype)
         found.like = like
-        if isinstance(like, Tensor) and found.dtype is not like.dtype:
-            raise AssertionError(f"{found.name} is of {found.dtype}, not of {like.dtype}")
     elif isinstance(found, list):
-        for each, described in zip(found, like):
-            told(each, described)
+        return [told(builder, each, described) for each, described in zip(found, like)]
     return found
 
 
@@ -206,8 +207,10 @@ def finished(
         taken = {*[info.name for info in inputs], *[output.name for output in outputs]}
         if names or result.name in taken or result.constant is not None:
             builder.label = names.pop(0) if names else "output"
-            result = told(builder.op("Identity", result), result.like)
+            result = told(builder, builder.op("Identity", result), result.like)
         outputs.append(result)
+    if not outputs:
+        raise refuse("a program whose results are no tensors")
     graph = builder.graph("program", outputs)
     graph.inputs = inputs
     used = {*names_used(graph.nodes), *[output.name for output in outputs]}

@@ -7,6 +7,7 @@ from typing import Any
 
 from rushlight.onnx.building import BOOL, INT64, Builder, Value, translates
 from rushlight.onnx.refusals import refuse
+from rushlight.onnx.translations.pointwise import chosen
 from rushlight.onnx.translations.shapes import LARGEST
 
 
@@ -17,24 +18,52 @@ def embedding(b: Builder, weight: Value, indices: Value, *options: Any) -> Value
 
 @translates("index_select.default")
 def index_select(b: Builder, x: Value, dim: int, index: Value) -> Value:
+    if x.rank == 0:
+        return b.op("Identity", x)
+    if index.rank == 0:
+        index = b.reshape(index, [1])
     return b.op("Gather", x, index, axis=dim)
 
 
 @translates("gather.default")
 def gather(b: Builder, x: Value, dim: int, index: Value, sparse_grad: bool = False) -> Value:
-    return b.op("GatherElements", x, index, axis=dim)
+    if x.rank and index.rank:
+        return b.op("GatherElements", x, index, axis=dim)
+    sizes = [b.size(index, each) for each in range(index.rank)]
+    return b.reshape(b.op("GatherElements", row(b, x), row(b, index), axis=0), sizes)
+
+
+def row(b: Builder, x: Value) -> Value:
+    """A tensor without dims as one with one."""
+    return x if x.rank else b.reshape(x, [1])
 
 
 @translates("take_along_dim.default")
 def take_along_dim(b: Builder, x: Value, index: Value, dim: int | None) -> Value:
     if dim is None:
         raise refuse("take_along_dim without a dim")
+    dim %= x.rank
+    sizes = [tuple(map(str, (*v.shape[:dim], *v.shape[dim + 1 :]))) for v in (x, index)]
+    if sizes[0] != sizes[1]:
+        raise refuse("take_along_dim of tensors that broadcast")
     return b.op("GatherElements", x, index, axis=dim)
 
 
 @translates("scatter.src")
 def scatter(b: Builder, x: Value, dim: int, index: Value, source: Value) -> Value:
-    return b.op("ScatterElements", x, index, fitting(b, source, index), axis=dim)
+    return scattered(b, x, dim, index, fitting(b, source, index))
+
+
+def scattered(
+    b: Builder, x: Value, dim: int, index: Value, source: Value, how: str | None = None
+) -> Value:
+    if how is not None and x.dtype is BOOL:
+        raise refuse("a scatter that reduces truth values")
+    if x.rank:
+        given = [row(b, each) for each in (index, source)]
+        return b.op("ScatterElements", x, *given, axis=dim, reduction=how)
+    parts = [row(b, each) for each in (x, index, source)]
+    return b.reshape(b.op("ScatterElements", *parts, axis=0, reduction=how), [])
 
 
 def fitting(b: Builder, source: Value, index: Value) -> Value:
@@ -49,14 +78,15 @@ def fitting(b: Builder, source: Value, index: Value) -> Value:
 
 @translates("scatter.value")
 def scatter_value(b: Builder, x: Value, dim: int, index: Value, value: Any) -> Value:
-    filler = b.op("Expand", b.operand(value, x.dtype), b.op("Shape", index, dtype=INT64))
-    return b.op("ScatterElements", x, index, filler, axis=dim)
+    filler = b.op("Expand", b.number(value, x.dtype), b.op("Shape", index, dtype=INT64))
+    filler.like = index.like
+    return scattered(b, x, dim, index, filler)
 
 
 @translates("scatter_add.default")
 def scatter_add(b: Builder, x: Value, dim: int, index: Value, source: Value) -> Value:
     source = fitting(b, source, index)
-    return b.op("ScatterElements", x, index, source, axis=dim, reduction="add")
+    return scattered(b, x, dim, index, source, "add")
 
 
 @translates("scatter_reduce.two")
@@ -67,7 +97,7 @@ def scatter_reduce(
     if how not in known or not with_self:
         raise refuse(f"scatter_reduce of {how!r}, include_self={with_self}")
     source = fitting(b, source, index)
-    return b.op("ScatterElements", x, index, source, axis=dim, reduction=known[how])
+    return scattered(b, x, dim, index, source, known[how])
 
 
 # -- several indices ----------------------------------------------------------------------------
@@ -140,7 +170,7 @@ def index_put(
         mask = given[0]
         if x.rank > mask.rank:
             mask = b.unsqueeze(mask, *range(mask.rank, x.rank))
-        return b.op("Where", mask, values, x, dtype=x.dtype)
+        return chosen(b, mask, values, x)
     order = [*dims, *[dim for dim in range(x.rank) if dim not in dims]]
     moved = b.transpose(x, order)
     places = joined(b, given)
@@ -187,4 +217,6 @@ def written(b: Builder, x: Value, source: Value, dim: int, places: Value) -> Val
 
 @translates("nonzero.default")
 def nonzero(b: Builder, x: Value) -> Value:
+    if x.rank == 0:
+        raise refuse("nonzero of a tensor without dims")
     return b.op("Transpose", b.op("NonZero", x, dtype=INT64), perm=[1, 0])

@@ -21,7 +21,9 @@ def spread(values: Any, count: int) -> list[int]:
 
 
 def batched(b: Builder, x: Value, rank: int) -> tuple[Value, bool]:
-    """A picture with a batch dim; whether it had none."""
+    """A picture of floats with a batch dim; whether it had none."""
+    if not x.dtype.is_floating_point:
+        raise refuse(f"a layer over {x.dtype}")
     if x.rank == rank:
         return x, False
     return b.unsqueeze(x, 0), True
@@ -325,8 +327,6 @@ def factors_of(factors: Sequence[Any]) -> list[float] | None:
 def smooth(mode: str) -> Any:
     def apply(b: Builder, x: Value, sizes: Any, corners: bool, *factors: Any) -> Value:
         where = "align_corners" if corners else "half_pixel"
-        if mode == "linear" and not corners:
-            where = "pytorch_half_pixel"
         more = {"cubic_coeff_a": -0.75} if mode == "cubic" else {}
         scales = factors_of(factors)
         return resized(b, x, sizes, scales, mode=mode, coordinate_transformation_mode=where, **more)

@@ -85,7 +85,7 @@ def rounding(op: str) -> Any:
 
 def arithmetic(op: str) -> Any:
     def apply(b: Builder, x: Any, y: Any) -> Value:
-        return b.op(op, b.operand(x, out_type(b)), b.operand(y, out_type(b)))
+        return b.op(op, b.number(x, out_type(b)), b.number(y, out_type(b)))
 
     return apply
 
@@ -118,7 +118,7 @@ def comparison(op: str, negated: bool) -> Any:
         dtype = common_type(x, y)
         if dtype.name not in COMPARED and not (op == "Equal" and dtype is BOOL):
             dtype = INT32 if dtype.itemsize < 4 and not dtype.is_floating_point else INT64
-        found = b.op(op, b.operand(x, dtype), b.operand(y, dtype), dtype=BOOL)
+        found = b.op(op, b.number(x, dtype), b.number(y, dtype), dtype=BOOL)
         return b.op("Not", found) if negated else found
 
     return apply
@@ -132,14 +132,14 @@ def logical(word: str) -> Any:
 
 
 def truth(b: Builder, x: Any) -> Value:
-    return b.operand(x, BOOL)
+    return b.number(x, BOOL)
 
 
 def bitwise(word: str) -> Any:
     def apply(b: Builder, x: Any, y: Any) -> Value:
         dtype = out_type(b)
         op = word if dtype is BOOL else f"Bitwise{word}"
-        return b.op(op, b.operand(x, dtype), b.operand(y, dtype))
+        return b.op(op, b.number(x, dtype), b.number(y, dtype))
 
     return apply
 
@@ -153,7 +153,7 @@ register_tables()
 def scaled(b: Builder, x: Value, factor: Any) -> Value:
     if not isinstance(factor, Value) and factor == 1:
         return x
-    return b.op("Mul", x, b.operand(factor, x.dtype))
+    return b.op("Mul", x, b.number(factor, x.dtype))
 
 
 @translates("add")
@@ -161,13 +161,13 @@ def add(b: Builder, x: Any, y: Any, alpha: Any = 1) -> Value:
     dtype = out_type(b)
     if dtype is BOOL:
         return b.op("Or", truth(b, x), truth(b, y))
-    return b.op("Add", b.operand(x, dtype), scaled(b, b.operand(y, dtype), alpha))
+    return b.op("Add", b.number(x, dtype), scaled(b, b.number(y, dtype), alpha))
 
 
 @translates("sub")
 def sub(b: Builder, x: Any, y: Any, alpha: Any = 1) -> Value:
     dtype = out_type(b)
-    return b.op("Sub", b.operand(x, dtype), scaled(b, b.operand(y, dtype), alpha))
+    return b.op("Sub", b.number(x, dtype), scaled(b, b.number(y, dtype), alpha))
 
 
 @translates("rsub")
@@ -178,7 +178,7 @@ def rsub(b: Builder, x: Any, y: Any, alpha: Any = 1) -> Value:
 @translates("div.Tensor", "div.Scalar", "true_divide")
 def div(b: Builder, x: Any, y: Any) -> Value:
     dtype = out_type(b)
-    return b.op("Div", b.operand(x, dtype), b.operand(y, dtype))
+    return b.op("Div", b.number(x, dtype), b.number(y, dtype))
 
 
 @translates("div.Tensor_mode", "div.Scalar_mode")
@@ -186,7 +186,7 @@ def div_mode(b: Builder, x: Any, y: Any, rounding_mode: str | None) -> Value:
     if rounding_mode == "floor":
         return floor_divide(b, x, y)
     dtype = out_type(b)
-    quotient = b.op("Div", b.operand(x, dtype), b.operand(y, dtype))
+    quotient = b.op("Div", b.number(x, dtype), b.number(y, dtype))
     if rounding_mode is None or not dtype.is_floating_point:
         return quotient
     return trunc(b, quotient)
@@ -202,7 +202,7 @@ def trunc(b: Builder, x: Value) -> Value:
 @translates("floor_divide")
 def floor_divide(b: Builder, x: Any, y: Any) -> Value:
     dtype = out_type(b)
-    left, right = b.operand(x, dtype), b.operand(y, dtype)
+    left, right = b.number(x, dtype), b.number(y, dtype)
     quotient = b.op("Div", left, right)
     if dtype.is_floating_point:
         return b.op("Floor", quotient)
@@ -223,7 +223,7 @@ def floored(b: Builder, quotient: Value, left: Value, right: Value) -> Value:
 @translates("remainder")
 def remainder(b: Builder, x: Any, y: Any) -> Value:
     dtype = out_type(b)
-    left, right = b.operand(x, dtype), b.operand(y, dtype)
+    left, right = b.number(x, dtype), b.number(y, dtype)
     if not dtype.is_floating_point:
         return b.op("Mod", left, right)
     floor = b.op("Floor", b.op("Div", left, right))
@@ -233,7 +233,7 @@ def remainder(b: Builder, x: Any, y: Any) -> Value:
 @translates("fmod")
 def fmod(b: Builder, x: Any, y: Any) -> Value:
     dtype = out_type(b)
-    return b.op("Mod", b.operand(x, dtype), b.operand(y, dtype), fmod=1)
+    return b.op("Mod", b.number(x, dtype), b.number(y, dtype), fmod=1)
 
 
 @translates("atan2")
@@ -241,15 +241,11 @@ def atan2(b: Builder, y: Value, x: Value) -> Value:
     dtype = out_type(b)
     y, x = b.cast(y, dtype), b.cast(x, dtype)
     zero, pi = b.number(0, dtype), b.number(math.pi, dtype)
-    turn = b.op("Where", b.op("Less", y, zero, dtype=BOOL), b.op("Neg", pi), pi)
+    turn = chosen(b, b.op("Less", y, zero, dtype=BOOL), b.op("Neg", pi), pi)
     angle = b.op("Atan", b.op("Div", y, x))
-    return b.op(
-        "Where",
-        b.op("Less", x, zero, dtype=BOOL),
-        b.op("Add", angle, turn),
-        angle,
-        dtype=dtype,
-    )
+    angle = chosen(b, b.op("Less", x, zero, dtype=BOOL), b.op("Add", angle, turn), angle)
+    nowhere = [b.op("Equal", each, zero, dtype=BOOL) for each in (x, y)]
+    return chosen(b, b.op("And", *nowhere), zero, angle)
 
 
 @translates("addcmul")
@@ -268,7 +264,7 @@ def addcdiv(b: Builder, x: Value, y: Value, z: Value, value: Any) -> Value:
 
 @translates("lerp")
 def lerp(b: Builder, x: Value, y: Value, weight: Any) -> Value:
-    step = b.op("Mul", b.op("Sub", y, x), b.operand(weight, x.dtype))
+    step = b.op("Mul", b.op("Sub", y, x), b.number(weight, x.dtype))
     return b.op("Add", x, step)
 
 
@@ -315,6 +311,7 @@ def rsqrt(b: Builder, x: Value) -> Value:
 
 @translates("square.default")
 def square(b: Builder, x: Value) -> Value:
+    x = b.cast(x, out_type(b))
     return b.op("Mul", x, x)
 
 
@@ -325,12 +322,17 @@ def frac(b: Builder, x: Value) -> Value:
 
 @translates("isnan.default")
 def isnan(b: Builder, x: Value) -> Value:
-    return b.op("IsNaN", x, dtype=BOOL)
+    return b.op("IsNaN", x, dtype=BOOL) if x.dtype.is_floating_point else never(b, x)
+
+
+def never(b: Builder, x: Value) -> Value:
+    """False for every element."""
+    return b.op("Expand", b.number(False, BOOL), b.op("Shape", x, dtype=INT64))
 
 
 @translates("isinf.default")
 def isinf(b: Builder, x: Value) -> Value:
-    return b.op("IsInf", x, dtype=BOOL)
+    return b.op("IsInf", x, dtype=BOOL) if x.dtype.is_floating_point else never(b, x)
 
 
 @translates("isfinite.default")
@@ -350,6 +352,8 @@ def bitwise_not(b: Builder, x: Value) -> Value:
 
 @translates("nan_to_num.default")
 def nan_to_num(b: Builder, x: Value, nan: Any, posinf: Any, neginf: Any) -> Value:
+    if not x.dtype.is_floating_point:
+        return b.op("Identity", x)
     limits = np.finfo(x.dtype.np)
     zero = b.number(0, x.dtype)
     for low, high, value in (
@@ -365,11 +369,18 @@ def nan_to_num(b: Builder, x: Value, nan: Any, posinf: Any, neginf: Any) -> Valu
 # -- choices ------------------------------------------------------------------------------------
 
 
-@translates("where")
+def chosen(b: Builder, condition: Value, x: Value, y: Value) -> Value:
+    """`x` where the condition holds, else `y`; Where takes no truth values."""
+    if x.dtype is not BOOL:
+        return b.op("Where", condition, x, y, dtype=x.dtype)
+    refused = b.op("And", b.op("Not", condition), y)
+    return b.op("Or", b.op("And", condition, x), refused)
+
+
+@translates("where.self", "where.Scalar", "where.ScalarSelf", "where.ScalarOther")
 def where(b: Builder, condition: Value, x: Any, y: Any) -> Value:
     dtype = out_type(b)
-    chosen = b.operand(x, dtype), b.operand(y, dtype)
-    return b.op("Where", truth(b, condition), *chosen, dtype=dtype)
+    return chosen(b, truth(b, condition), b.number(x, dtype), b.number(y, dtype))
 
 
 @translates("masked_fill")
@@ -382,9 +393,9 @@ def clamp(b: Builder, x: Value, low: Any = None, high: Any = None) -> Value:
     dtype = out_type(b)
     found = b.cast(x, dtype)
     if low is not None:
-        found = b.op("Max", found, b.operand(low, dtype))
+        found = b.op("Max", found, b.number(low, dtype))
     if high is not None:
-        found = b.op("Min", found, b.operand(high, dtype))
+        found = b.op("Min", found, b.number(high, dtype))
     return found if found.name != x.name else b.op("Identity", found)
 
 
@@ -455,8 +466,14 @@ def celu(b: Builder, x: Value, alpha: Any) -> Value:
 
 @translates("softplus.default")
 def softplus(b: Builder, x: Value, beta: Any = 1, limit: Any = 20) -> Value:
-    grown = b.op("Softplus", scaled(b, x, beta))
-    return grown if beta == 1 else b.op("Div", grown, b.number(beta, x.dtype))
+    wide = scaled(b, x, beta)
+    grown = b.op("Softplus", wide)
+    if beta != 1:
+        grown = b.op("Div", grown, b.number(beta, x.dtype))
+    # Above the limit it is the identity, which ONNX's comes as close to as floats do at 20.
+    if limit >= 20:
+        return grown
+    return chosen(b, b.op("Greater", wide, b.number(limit, x.dtype), dtype=BOOL), x, grown)
 
 
 @translates("mish.default")
@@ -526,7 +543,7 @@ def copy(b: Builder, x: Value, source: Value, non_blocking: bool = False) -> Val
 
 @translates("fill")
 def fill(b: Builder, x: Value, value: Any) -> Value:
-    return b.op("Expand", b.operand(value, x.dtype), b.op("Shape", x, dtype=INT64))
+    return b.op("Expand", b.number(value, x.dtype), b.op("Shape", x, dtype=INT64))
 
 
 def is_tensor(value: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rushlight.onnx.building import BOOL, INT32, INT64, Builder, Value, translates
 from rushlight.onnx.refusals import refuse
-from rushlight.onnx.translations.pointwise import out_type, truth
+from rushlight.onnx.translations.pointwise import chosen, out_type, truth
 
 
 def dims_of(x: Value, dim: Any) -> list[int]:
@@ -121,6 +121,9 @@ def place_of(b: Builder, op: str, x: Value, dim: int | None, keep: bool) -> Valu
 
 
 def folded_truth(b: Builder, op: str, x: Value, dim: Any, keep: bool) -> Value:
+    if isinstance(dim, Sequence) and not dim:
+        # torch: of no dims, not of all.
+        return b.op("Identity", truth(b, x))
     numbers = with_sizes(b.cast(truth(b, x), INT32), x.like)
     return b.cast(reduced(b, op, numbers, dim, keep), BOOL)
 
@@ -204,7 +207,17 @@ def logsumexp(b: Builder, x: Value, dim: Any, keep: bool) -> Value:
 # -- along one dim ------------------------------------------------------------------------------
 
 
-@translates("_softmax.default", "softmax.int", "_safe_softmax.default")
+@translates("_safe_softmax.default")
+def safe_softmax(b: Builder, x: Value, dim: int, *options: Any) -> Value:
+    """Zeros where there is nothing to choose from."""
+    x = converted(b, x)
+    found = along(b, "Softmax", x, dim)
+    most = b.reduce("ReduceMax", x, dims_of(x, dim), True) if x.rank else x
+    nothing = b.op("Equal", most, b.number(-math.inf, x.dtype), dtype=BOOL)
+    return chosen(b, nothing, b.number(0, x.dtype), found)
+
+
+@translates("_softmax.default", "softmax.int")
 def softmax(b: Builder, x: Value, dim: int, *options: Any) -> Value:
     return along(b, "Softmax", x, dim)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rushlight.onnx.building import INT64, Builder, Value, translates
+from rushlight.core.dtype import float64 as DOUBLE
+from rushlight.onnx.building import FLOAT, INT64, Builder, Value, translates
 from rushlight.onnx.refusals import refuse
 
 LARGEST = (1 << 63) - 1
@@ -120,6 +121,8 @@ def stack(b: Builder, tensors: Sequence[Value], dim: int) -> Value:
 
 
 def parts_of(b: Builder, x: Value, sizes: Sequence[Any], dim: int) -> list[Value]:
+    if not sizes:
+        return []
     return b.many("Split", [x, b.ints(sizes)], [x.dtype] * len(sizes), axis=dim)
 
 
@@ -199,7 +202,7 @@ def roll(b: Builder, x: Value, shifts: Sequence[Any], dims: Sequence[int]) -> Va
 
 @translates("constant_pad_nd.default")
 def constant_pad(b: Builder, x: Value, pads: Sequence[Any], value: Any = 0) -> Value:
-    return padded(b, x, pads, "constant", b.operand(value, x.dtype))
+    return padded(b, x, pads, "constant", b.number(value, x.dtype))
 
 
 @translates("reflection_pad1d.default", "reflection_pad2d.default", "reflection_pad3d.default")
@@ -217,7 +220,7 @@ def pad(b: Builder, x: Value, pads: Sequence[Any], mode: str, value: Any) -> Val
     modes = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}
     if mode not in modes:
         raise refuse(f"padding of mode {mode!r}")
-    filler = b.operand(0 if value is None else value, x.dtype) if mode == "constant" else None
+    filler = b.number(0 if value is None else value, x.dtype) if mode == "constant" else None
     return padded(b, x, pads, modes[mode], filler)
 
 
@@ -242,4 +245,14 @@ def triu(b: Builder, x: Value, diagonal: int) -> Value:
 
 @translates("pixel_shuffle.default")
 def pixel_shuffle(b: Builder, x: Value, factor: int) -> Value:
-    return b.op("DepthToSpace", x, blocksize=factor, mode="CRD")
+    if x.rank < 3:
+        raise refuse("pixel_shuffle of less than three dims")
+    # Dims before the channels are one, as ONNX has it.
+    outer = [b.size(x, dim) for dim in range(x.rank - 3)]
+    pictures = b.reshape(x, [-1, *[b.size(x, dim) for dim in range(-3, 0)]])
+    found = b.op("DepthToSpace", b.cast(pictures, FLOAT if x.dtype is not DOUBLE else DOUBLE),
+                 blocksize=factor, mode="CRD")  # fmt: skip
+    sizes = [size if isinstance(size, int) else None for size in b.result.shape[-3:]]
+    if None in sizes:
+        raise refuse("pixel_shuffle of a picture whose sizes are not known")
+    return b.reshape(found, [*outer, *sizes])
