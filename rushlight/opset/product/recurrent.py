@@ -794,7 +794,7 @@ define("rnn_relu", RELU)
 def run_cell(mode: int, input: Any, states: tuple[Any, ...], weights: Any) -> tuple[Any, ...]:
     """The next states: a layer of one step."""
     w_ih, w_hh, b_ih, b_hh, _ = weights
-    if input.shape[-1] != w_ih.shape[1]:
+    if geometry.decided(input.shape[-1] != w_ih.shape[1]):
         raise RuntimeError(
             f"input has inconsistent input_size: got {input.shape[-1]} expected {w_ih.shape[1]}"
         )
