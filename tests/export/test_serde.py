@@ -21,6 +21,7 @@ from rushlight.base.errors import CheckpointError
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.export.serde import SerializedArtifact, deserialize, serialize
 from rushlight.export.serde.expressions import ExpressionReader, expression_text
+from rushlight.export.serde.plain import PlainSymbols
 from rushlight.export.serde.schema import SerializeError, checked
 from rushlight.export.signature import InputKind, OutputKind
 from rushlight.symbolic import expressions as ex
@@ -223,6 +224,14 @@ def test_texts_that_are_no_expressions(text):
     with pytest.raises(SerializeError) as caught:
         symbols_of(text)
     assert caught.value.code == "RL1560"
+    assert time.perf_counter() - start < 1
+
+
+@pytest.mark.parametrize("text", ["__import__('os')", "s0.x", "(" * 999, "10**10**10", "1" * 999])
+def test_texts_that_are_no_expressions_without_sympy(text):
+    start = time.perf_counter()
+    with pytest.raises(SerializeError):
+        PlainSymbols({}).read(text).value({"s0": 4})
     assert time.perf_counter() - start < 1
 
 
