@@ -197,8 +197,18 @@ class GraphBuilder:
         # Sizes among the outputs may need nodes, which come before the output.
         results = pytree.tree_map(lambda leaf: output_of(recorder, leaf), outputs)
         recorder.graph.output(results)
-        recorder.graph.eliminate_dead_code()
+        recorder.graph.eliminate_dead_code(self.is_needed)
         return GraphModule(attribute_owner(recorder), recorder.graph, "<lambda>")
+
+    def is_needed(self, node: Node) -> bool:
+        """Whether a node stays although nothing uses its value. A program asserts what it takes to
+        be true of numbers that only values tell, so it computes them."""
+        mode = self.mode
+        if mode is not None and mode.export and mode.shape_env is not None:
+            asserted = mode.shape_env.deferred_runtime_asserts
+            if any([symbol in asserted for symbol in node.meta.get("unbacked_bindings", ())]):
+                return True
+        return node.is_impure()
 
 
 def flat_parts(values: Sequence[Any]) -> list[Any]:
