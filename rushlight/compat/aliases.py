@@ -476,6 +476,9 @@ ALIASES: dict[str, Entry] = {
         "_Dim": ".export:Dim",
         "_combine_args": ".export.shapes:bound_arguments",
     },
+    "torch.export._draft_export": same(
+        ".export.draft", "DraftExportReport FailureReport FailureType draft_export"
+    ),
     "torch.export._trace": {
         "_export": ".export.private:export_at",
         "_export_for_training": ".export.private:export_for_training",

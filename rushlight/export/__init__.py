@@ -21,6 +21,7 @@ HOMES = {
     "export": ".driver",
     **dict.fromkeys(("export_for_inference", "export_for_training"), ".private"),
     "register_dataclass": ".records",
+    "draft_export": ".draft",
     **dict.fromkeys(("Dim", "dims", "dynamic_dim"), ".dimensions"),
     **dict.fromkeys(("AdditionalInputs", "ShapesCollection"), ".shapes"),
     "refine_dynamic_shapes_from_suggested_fixes": ".fixes",

@@ -21,12 +21,12 @@ from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.functional import FunctionalMode, may_alias
 from rushlight.core.op import OpOverload, Tag
 from rushlight.core.rng import default_generator
-from rushlight.core.state import changed
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
 from rushlight.export.lifting import ConstantNames, lift_constants_pass
 from rushlight.export.naming import name_nodes
 from rushlight.export.signature import InputKind, OutputKind, OutputSpec
-from rushlight.export.tracing import ProgramInterpreter, exporting, without_bases
+from rushlight.export.tracing import ProgramInterpreter, exporting, node_for, without_bases
 from rushlight.export.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -160,6 +160,23 @@ class KeepingMode(FunctionalMode):
         return op not in self.kept
 
 
+class NotingInterpreter(ProgramInterpreter):
+    """Knows which nodes of the graph that is recorded stand for some nodes of the one it runs."""
+
+    def __init__(self, module: Any, wanted: set[str]) -> None:
+        super().__init__(module)
+        self.wanted = wanted
+        self.found: dict[str, Any] = {}
+
+    def run_node(self, n: Node) -> Any:
+        result = super().run_node(n)
+        state = LOCAL.state
+        is_recorded = state.pre_proxy is not None or state.proxy is not None
+        if n.name in self.wanted and is_recorded:
+            self.found[n.name] = node_for(result)
+        return result
+
+
 class Decomposing:
     """One run of a program through a table."""
 
@@ -175,6 +192,14 @@ class Decomposing:
         self.source = program.graph_module
         self.placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
         self.mode = self.fake_mode()
+        # Names of nodes that signatures of calls mention -> the nodes for them in the new graph.
+        self.wanted = {
+            arg.name
+            for entry in program.module_call_graph[1:]
+            if entry.signature is not None
+            for arg in (*entry.signature.inputs, *entry.signature.outputs)
+        }
+        self.found: dict[str, Any] = {}
 
     def fake_mode(self) -> FakeTensorMode:
         for node in self.placeholders:
@@ -201,6 +226,7 @@ class Decomposing:
             if spec.kind is InputKind.USER_INPUT
         ]
         name_nodes(module, signature, names)
+        self.program = self.with_calls(module)
         made = self.program._update(
             module,
             signature,
@@ -208,6 +234,25 @@ class Decomposing:
             verifiers=[Verifier],
         )
         self.add_ranges(made)
+        return made
+
+    def with_calls(self, module: GraphModule) -> ExportedProgram:
+        """The program with signatures of calls that name the new graph's nodes; those whose nodes
+        are gone are not kept."""
+        alive = {node.name: node for node in module.graph.nodes}
+        entries = copy.deepcopy(self.program.module_call_graph)
+        for entry in entries[1:]:
+            if entry.signature is None:
+                continue
+            for arg in (*entry.signature.inputs, *entry.signature.outputs):
+                node = self.found.get(arg.name)
+                if arg.name and (node is None or alive.get(node.name) is not node):
+                    entry.signature = None
+                    break
+                if arg.name and node is not None:
+                    arg.name = node.name
+        made = copy.copy(self.program)
+        made._module_call_graph = entries
         return made
 
     def inputs(self) -> list[Any]:
@@ -236,7 +281,10 @@ class Decomposing:
         return without_bases(module, facts), facts.returned_inputs, len(facts.tokens)
 
     def interpret(self, *args: Any) -> Any:
-        return ProgramInterpreter(self.source).run(*args, enable_io_processing=False)
+        interpreter = NotingInterpreter(self.source, self.wanted)
+        result = interpreter.run(*args, enable_io_processing=False)
+        self.found = interpreter.found
+        return result
 
     def describe(self, node: Node) -> None:
         """Nodes inherit what the node being run says."""

@@ -144,7 +144,7 @@ class ExportRun:
 
         with changed(fake=None), as_export(self.mode):
             plan, leaves = self.fakes(dynamic_shapes)
-            altitude = Altitude(self.pre_dispatch, self.functional, {}, self.is_strict)
+            altitude = Altitude(self.pre_dispatch, self.functional, {}, self.is_strict, preserved)
             traced = trace_module(
                 self.mod, self.held, leaves, self.inputs.structure, self.mode, altitude
             )
@@ -162,7 +162,7 @@ class ExportRun:
             graph_signature=signature,
             state_dict=self.state_dict,
             range_constraints=ranges,
-            module_call_graph=call_graph(self.mod, entry),
+            module_call_graph=call_graph(self.mod, entry, kept_calls(traced)),
             example_inputs=(self.inputs.args, self.inputs.kwargs),
             constants=constants,
             verifiers=[Verifier if self.functional else TrainingIRVerifier],
@@ -274,12 +274,34 @@ def known_constants(mod: Module, held: Held) -> ConstantNames:
     return found
 
 
-def call_graph(mod: Module, signature: ModuleCallSignature) -> list[ModuleCallEntry]:
-    """An entry for every module, the root's with the signature of the call."""
+def call_graph(
+    mod: Module, signature: ModuleCallSignature, kept: dict[str, ModuleCallSignature]
+) -> list[ModuleCallEntry]:
+    """An entry for every module; the root's, and those that are kept, say how it is called."""
     return [
-        ModuleCallEntry(path, signature if not path else None)
+        ModuleCallEntry(path, kept.get(path) if path else signature)
         for path, _ in mod.named_modules(remove_duplicate=False)
     ]
+
+
+def kept_calls(traced: Traced) -> dict[str, ModuleCallSignature]:
+    """How modules are called, in terms of the nodes that a graph has in the end."""
+    alive = set(traced.module.graph.nodes)
+
+    def argument(value: Any) -> Any:
+        if isinstance(value, Node):
+            return argument_for(value, value.meta.get("val")) if value in alive else None
+        return ConstantArgument("", value)
+
+    found = {}
+    for path, record in traced.calls.items():
+        inputs = [argument(value) for value in record.inputs]
+        outputs = [argument(value) for value in record.outputs]
+        if None not in inputs and None not in outputs:
+            found[path] = ModuleCallSignature(
+                inputs, outputs, record.in_structure, record.out_structure
+            )
+    return found
 
 
 # -- signatures ------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ writes ("export"), the same with writes ("training"), or what composites do ("de
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ from rushlight.base import pytree
 from rushlight.base.pytree import TreeSpec
 from rushlight.compiler import EXPORTING
 from rushlight.core.fake import FakeTensorMode
-from rushlight.core.functional import FunctionalMode, FunctionalTensor
+from rushlight.core.functional import FunctionalMode, FunctionalTensor, from_functional
 from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.recording import Recorder
 from rushlight.core.rng import default_generator
@@ -52,6 +53,18 @@ class Altitude:
     decompositions: dict[Any, Any] = field(default_factory=dict)
     # Strict traces say which functions nodes come from.
     is_strict: bool = False
+    # Paths of modules whose way of being called is to be known.
+    watched: tuple[str, ...] = ()
+
+
+@dataclass
+class CallRecord:
+    """How a module was called: what the graph has for its arguments and results."""
+
+    inputs: list[Any]
+    in_structure: TreeSpec
+    outputs: list[Any] = field(default_factory=list)
+    out_structure: Any = None
 
 
 @dataclass
@@ -66,6 +79,7 @@ class Traced:
     written: list[int]
     tokens: int
     mode: FakeTensorMode
+    calls: dict[str, CallRecord]
 
 
 @contextmanager
@@ -184,12 +198,56 @@ def run_graph(module: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return outputs if info.out_spec is None else pytree.tree_unflatten(outputs, info.out_spec)
 
 
+class CallWatch:
+    """Notes the first call of each of some modules while they are recorded."""
+
+    def __init__(self, module: Module, paths: Sequence[str]) -> None:
+        self.found: dict[str, CallRecord] = {}
+        members = dict(module.named_modules(remove_duplicate=False))
+        self.members = {path: members[path] for path in paths if path}
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        handles = []
+        if LOCAL.state.pre_proxy is not None or LOCAL.state.proxy is not None:
+            for path, member in self.members.items():
+                handles += [
+                    member.register_forward_pre_hook(
+                        functools.partial(self.note_call, path), with_kwargs=True
+                    ),
+                    member.register_forward_hook(functools.partial(self.note_result, path)),
+                ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def note_call(self, path: str, module: Module, args: Any, kwargs: Any) -> None:
+        leaves, structure = pytree.tree_flatten((args, kwargs))
+        if path not in self.found:
+            self.found[path] = CallRecord([node_for(leaf) for leaf in leaves], structure)
+
+    def note_result(self, path: str, module: Module, args: Any, result: Any) -> None:
+        record = self.found[path]
+        if record.out_structure is None:
+            leaves, record.out_structure = pytree.tree_flatten(result)
+            record.outputs = [node_for(leaf) for leaf in leaves]
+
+
+def node_for(value: Any) -> Any:
+    """What the graph that is being recorded has for a value."""
+    recorder = LOCAL.state.pre_proxy or LOCAL.state.proxy
+    return recorder.node_of(from_functional(value)) if isinstance(value, Tensor) else value
+
+
 class ModuleRun:
     """A module as a function of its tensors and of its arguments, all flat."""
 
-    def __init__(self, module: Module, held: Held, is_strict: bool) -> None:
+    def __init__(self, module: Module, held: Held, is_strict: bool, watch: CallWatch) -> None:
         self.module = module
         self.held = held
+        self.watch = watch
         self.names = FunctionNames(is_strict)
 
     def __call__(self, *given: Any, **kwargs: Any) -> Any:
@@ -197,7 +255,7 @@ class ModuleRun:
         values = dict(zip(self.held.names, given[:count]))
         self.names.counts.clear()
         with self.held.placed(values):
-            with self.names:
+            with self.names, self.watch.active():
                 result = self.call(given[count:], kwargs)
             self.write_assigned(values)
         return result
@@ -229,7 +287,8 @@ def trace_module(
     altitude: Altitude,
 ) -> Traced:
     """The graph of a module for fake arguments."""
-    function = ModuleRun(module, held, altitude.is_strict)
+    watch = CallWatch(module, altitude.watched)
+    function = ModuleRun(module, held, altitude.is_strict, watch)
     origins = ProgramOrigins(sys._getframe(), module, function.names)
     tensors = [mode.from_tensor(value, static_shapes=True) for value in held.tensors]
     state = LOCAL.state
@@ -242,11 +301,15 @@ def trace_module(
     args, kwargs = pytree.tree_unflatten(list(leaves), structure)
     given, whole = pytree.tree_flatten(((*tensors, *args), kwargs))
     flat = FlatFunction(function, whole)
-    with exporting(), changed(grad=grad, autocast=state.autocast, fake=None):
+    with (
+        exporting(),
+        changed(grad=grad, autocast=state.autocast, fake=None),
+        origins.noting_names(),
+    ):
         try:
             if not altitude.functional:
                 graph = trace_writing(flat, given, tracing)
-                return Traced(graph, held, flat.out_structure, [], 0, mode)
+                return Traced(graph, held, flat.out_structure, [], 0, mode, watch.found)
             with mode:
                 facts = collect_facts(flat, given, False, altitude.pre_dispatch, make_mode)
             default_generator._put(*random_state)
@@ -267,6 +330,7 @@ def trace_module(
         facts.returned_inputs,
         len(facts.tokens),
         mode,
+        watch.found,
     )
 
 

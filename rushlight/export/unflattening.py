@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from rushlight.base.pytree import TreeSpec
+from rushlight.base.pytree import TreeSpec, tree_unflatten
 from rushlight.core.tensor import Tensor
 from rushlight.export.checks import InputCheck
 from rushlight.export.signature import InputKind, OutputKind
@@ -21,6 +21,8 @@ from rushlight.export.unlift import WRITES, codegen_of, place, write
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node, map_arg
+from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
+from rushlight.graph.specs import tree_flatten_spec
 from rushlight.nn.module import Module
 
 if TYPE_CHECKING:
@@ -169,6 +171,13 @@ class Builder:
         self.made: dict[str, list[tuple[str, str]]] = {}
         # Value that is written -> the names of the buffers that take it.
         self.writes: dict[Node, list[str]] = {}
+        # Path of a module -> how it was called, where that is to be kept.
+        self.kept = {
+            entry.fqn: entry.signature
+            for entry in program.module_call_graph
+            if entry.fqn and entry.signature is not None
+        }
+        self.by_name = {node.name: node for node in program.graph.nodes}
 
     def build(self) -> None:
         self.place_modules()
@@ -316,6 +325,10 @@ class Builder:
         """A call of a module: its graph, and the node that calls it."""
         inputs = self.inputs_of(inner)
         outputs = self.outputs_of(inner)
+        kept = self.kept.get(inner.path)
+        if kept is not None and self.fits(kept, inner, inputs, outputs):
+            self.call_as_kept(graph, frame, inner, kept, values)
+            return
         body = Graph()
         known: dict[Node, Node] = {}
         for node in inputs:
@@ -334,6 +347,75 @@ class Builder:
             return
         for place_, node in enumerate(outputs):
             values[node] = graph.create_node("call_function", operator.getitem, (made, place_))
+
+    def fits(
+        self, kept: Any, inner: Frame, inputs: Sequence[Node], outputs: Sequence[Node]
+    ) -> bool:
+        """Whether a call takes and gives no more than its signature says."""
+        given = {arg.name for arg in kept.inputs}
+        taken = {arg.name for arg in kept.outputs}
+        is_first = "@" not in inner.key
+        return (
+            is_first
+            and given.issuperset([n.name for n in inputs])
+            and (taken.issuperset([n.name for n in outputs]))
+        )
+
+    def call_as_kept(
+        self, graph: Graph, frame: Frame, inner: Frame, kept: Any, values: dict[Node, Node]
+    ) -> None:
+        """A call by the original way of calling: arguments are nested before and results
+        flattened after it, so that another module may take the place."""
+        body = Graph()
+        known: dict[Node, Node] = {}
+        for place_, arg in enumerate(kept.inputs):
+            made = body.create_node("placeholder", arg.name or f"constant_{place_}")
+            if arg.name:
+                known.setdefault(self.by_name[arg.name], made)
+        self.fill(body, inner, known)
+        body.output(tuple([self.leaf(arg, body, inner, known) for arg in kept.outputs]))
+        positional, keywords = kept.in_spec.children()
+        parameters = [f"arg_{number}" for number in range(positional.num_children)]
+        parameters += list(keywords.context)
+        body.set_codegen(_PyTreeCodeGen(_PyTreeInfo(parameters, kept.in_spec, kept.out_spec)))
+        path = self.module_for(inner, body)
+        owner = self.root.get_submodule(frame.path) if frame.path else self.root
+        leaves = [self.leaf(arg, graph, frame, values) for arg in kept.inputs]
+        in_spec = self.constant(graph, owner, kept.in_spec)
+        nested = graph.call_function(tree_unflatten, (leaves, in_spec))
+        args = graph.call_function(operator.getitem, (nested, 0))
+        named = graph.call_function(operator.getitem, (nested, 1))
+        call = graph.create_node(
+            "call_module",
+            path[len(frame.path) + 1 :] if frame.path else path,
+            tuple(
+                [
+                    graph.call_function(operator.getitem, (args, number))
+                    for number in range(positional.num_children)
+                ]
+            ),
+            {key: graph.call_function(operator.getitem, (named, key)) for key in keywords.context},
+        )
+        out_spec = self.constant(graph, owner, kept.out_spec)
+        flat = graph.call_function(tree_flatten_spec, (call, out_spec))
+        for place_, arg in enumerate(kept.outputs):
+            if arg.name:
+                part = graph.call_function(operator.getitem, (flat, place_))
+                values[self.by_name[arg.name]] = part
+
+    def leaf(self, arg: Any, graph: Graph, frame: Frame, values: dict[Node, Node]) -> Any:
+        """A leaf of arguments or results as a graph has it."""
+        if not arg.name:
+            return arg.value
+        return self.value_in(graph, frame, self.by_name[arg.name], values)
+
+    def constant(self, graph: Graph, owner: Any, value: Any) -> Node:
+        """An attribute of a module for a structure."""
+        number = 0
+        while hasattr(owner, f"_spec_{number}"):
+            number += 1
+        setattr(owner, f"_spec_{number}", value)
+        return graph.create_node("get_attr", f"_spec_{number}")
 
     def inputs_of(self, frame: Frame) -> list[Node]:
         """What a frame takes from outside, less the state of its module."""

@@ -18,8 +18,10 @@ import pytest
 import rushlight as torch
 from rushlight.base import pytree
 from rushlight.base.errors import CheckpointError
+from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.export.serde import SerializedArtifact, deserialize, serialize
 from rushlight.export.serde.expressions import ExpressionReader, expression_text
+from rushlight.export.serde.plain import PlainSymbols
 from rushlight.export.serde.schema import SerializeError, checked
 from rushlight.export.signature import InputKind, OutputKind
 from rushlight.symbolic import expressions as ex
@@ -72,6 +74,13 @@ def test_programs_of_pytorch_written_again(name, tmp_path):
     again = torch.export.load(path)
     assert str(again) == str(program)
     assert models.close(given_by(again, name), EXPECTED[name])
+
+
+def saved(program):
+    """A program that was written and read."""
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    return torch.export.load(file)
 
 
 def test_serialize_and_deserialize():
@@ -215,6 +224,14 @@ def test_texts_that_are_no_expressions(text):
     with pytest.raises(SerializeError) as caught:
         symbols_of(text)
     assert caught.value.code == "RL1560"
+    assert time.perf_counter() - start < 1
+
+
+@pytest.mark.parametrize("text", ["__import__('os')", "s0.x", "(" * 999, "10**10**10", "1" * 999])
+def test_texts_that_are_no_expressions_without_sympy(text):
+    start = time.perf_counter()
+    with pytest.raises(SerializeError):
+        PlainSymbols({}).read(text).value({"s0": 4})
     assert time.perf_counter() - start < 1
 
 
@@ -382,17 +399,39 @@ def test_weights_larger_than_their_bytes():
         refused(packed(parts))
 
 
-def test_weights_without_bytes_are_small():
+def test_weights_without_bytes_take_no_memory():
     parts = parts_of("mlp")
     parts["mlp/data/weights/weight_0"] = b""
     label = "mlp/data/weights/model_weights_config.json"
     data = json.loads(parts[label])
-    next(iter(data["config"].values()))["tensor_meta"].update(
+    name, entry = next(iter(data["config"].items()))
+    entry["tensor_meta"].update(
         sizes=[{"as_int": 1 << 20}, {"as_int": 1 << 20}],
         strides=[{"as_int": 1 << 20}, {"as_int": 1}],
     )
     parts[label] = json.dumps(data).encode()
-    refused(packed(parts))
+    program = torch.export.load(packed(parts))
+    assert isinstance(program.state_dict[name], FakeTensor)
+    assert program.state_dict[name].shape == (1 << 20, 1 << 20)
+
+
+def test_programs_of_fake_weights_and_inputs():
+    with FakeTensorMode():
+        model, args = torch.nn.Linear(3, 2), (torch.ones(4, 3),)
+        program = torch.export.export(model, args, strict=False)
+    for again in (deserialize(serialize(program)), saved(program)):
+        weight = again.state_dict["weight"]
+        assert isinstance(weight, FakeTensor) and isinstance(weight, torch.nn.Parameter)
+        assert again.example_inputs[0][0].shape == (4, 3)
+        assert again.graph_signature == program.graph_signature
+
+
+def test_programs_on_the_meta_device():
+    model = torch.nn.Linear(3, 2, device="meta")
+    program = torch.export.export(model, (torch.ones(4, 3, device="meta"),))
+    again = saved(program)
+    assert again.state_dict["weight"].device.type == "meta"
+    assert again.module()(torch.ones(4, 3, device="meta")).shape == (4, 2)
 
 
 def test_payloads_outside_of_their_folder():

@@ -19,8 +19,8 @@ from rushlight.export.program import ExportedProgram
 from rushlight.export.serde.payloads import read_payloads, write_payloads
 from rushlight.export.serde.programs import (
     DEFAULT_PROTOCOL,
-    pickled,
     read_program,
+    written_examples,
     written_program,
 )
 from rushlight.export.serde.schema import SCHEMA_VERSION, refuse
@@ -109,7 +109,7 @@ def package_pt2(
             add, constants, CONSTANTS, "tensor_", f"{CONSTANTS}{name}_constants_config.json"
         )
         add(f"{MODELS}{name}.json", data)
-        add(f"{SAMPLES}{name}.pt", pickled(program.example_inputs, pickle_protocol))
+        add(f"{SAMPLES}{name}.pt", written_examples(program, pickle_protocol))
     for name, text in (extra_files or {}).items():
         add(EXTRA + name, text.encode() if isinstance(text, str) else bytes(text))
     add("archive_format", b"pt2")

@@ -1,35 +1,25 @@
 """Symbolic expressions as texts: the form that files have, and back.
 
 Writing gives nested calls of heads, `Add(Integer(1), Symbol('s0', positive=True, integer=True))`.
-Reading takes that and sums, products and comparisons as people write them, by a parser of its own.
-Length, depth and the size of numbers are bounded before anything is computed.
+Reading takes that and what people write, by `parsing`; the size of numbers is bounded before
+anything is computed.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.export.serde.parsing import ASSUMPTIONS, Parser
 from rushlight.export.serde.schema import refuse
 from rushlight.symbolic import expressions as ex
 
 __all__ = ["ExpressionReader", "expression_text"]
 
-MOST_LENGTH = 1 << 14
 MOST_NODES = 1000
-MOST_DEPTH = 60
 # Bits that a number of an expression may have.
 MOST_BITS = 256
 MOST_EXPONENT = 64
-
-ASSUMPTIONS = ("positive", "nonnegative", "integer", "real")
-TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+\.\d*(?:[eE][+-]?\d+)?|\d+(?:[eE][+-]?\d+)?|\.\d+)"
-    r"|(?P<name>[A-Za-z_]\w*)|(?P<text>'[^'\\]*'|\"[^\"\\]*\")"
-    r"|(?P<mark>\*\*|//|<=|>=|==|!=|[-+*/%<>(),=&|~]))"
-)
-
 
 # -- writing ------------------------------------------------------------------------------------
 
@@ -205,6 +195,9 @@ def chosen(*pairs: Any) -> Any:
 MANY = MOST_NODES
 FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
     "Add": (added, 0, MANY),
+    "Sub": (lambda left, right: added(left, -right), 2, 2),
+    "Neg": (lambda value: -value, 1, 1),
+    "Div": (divided, 2, 2),
     "Mul": (multiplied, 0, MANY),
     "Pow": (power, 2, 2),
     "Max": (ex.Max, 1, MANY),
@@ -243,29 +236,24 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
     **dict.fromkeys(("StrictGreaterThan", "Gt"), (related(ex.Gt), 2, 2)),
     **dict.fromkeys(("GreaterThan", "Ge"), (related(ex.Ge), 2, 2)),
 }
-CONSTANTS: dict[str, Any] = {
-    **dict.fromkeys(("true", "True"), ex.true),
-    **dict.fromkeys(("false", "False"), ex.false),
-}
-# Marks between operands: how tightly they bind, and what they compute.
-BETWEEN: dict[str, tuple[int, Callable[..., Any]]] = {
-    "|": (1, any_of),
-    "&": (2, all_of),
-    "==": (3, related(ex.Eq)),
-    "!=": (3, related(ex.Ne)),
-    "<": (3, related(ex.Lt)),
-    "<=": (3, related(ex.Le)),
-    ">": (3, related(ex.Gt)),
-    ">=": (3, related(ex.Ge)),
-    "+": (4, added),
-    "-": (4, lambda left, right: added(left, -right)),
-    "*": (5, multiplied),
-    "/": (5, divided),
-    "//": (5, ex.FloorDiv),
-    "%": (5, ex.Mod),
-}
-SIGN_BINDING = 6
-NAME = re.compile(r"[A-Za-z_]\w{0,63}\Z", re.ASCII)
+
+
+def made_number(value: Any) -> Any:
+    return small(ex.constant(value))
+
+
+def called(head: str, arguments: list[Any]) -> Any:
+    """The value of a function that files may call."""
+    known = FUNCTIONS.get(head)
+    if known is None:
+        raise refuse(f"an expression calls {head[:40]!r}, which is not known")
+    function, fewest, most = known
+    is_pair = function is chosen
+    if not fewest <= len(arguments) <= most:
+        raise refuse(f"an expression calls {head!r} with {len(arguments)} arguments")
+    if not is_pair and any(type(each) is tuple for each in arguments):
+        raise refuse("an expression has a pair where a value should be")
+    return function(*arguments)
 
 
 class ExpressionReader:
@@ -278,178 +266,13 @@ class ExpressionReader:
     def read(self, text: str) -> Any:
         found = self.known.get(text)
         if found is None:
-            if len(text) > MOST_LENGTH:
-                raise refuse("an expression is too long")
             try:
-                found = Parser(text, self.symbol).parse()
+                found = Parser(text, made_number, self.symbol, called).parse()
             except (ArithmeticError, TypeError, ValueError, AttributeError) as failure:
                 raise refuse(
                     f"the expression {text[:80]!r} has no value ({type(failure).__name__})"
                 ) from None
+            if type(found) is tuple:
+                raise refuse(f"{text[:80]!r} is no expression")
             self.known[text] = found
         return found
-
-
-class Parser:
-    """One expression; operators by how tightly they bind."""
-
-    def __init__(self, text: str, symbol: Callable[[str, dict[str, bool]], Any]) -> None:
-        self.text = text
-        self.symbol = symbol
-        self.tokens = self.split()
-        self.place = 0
-        self.depth = 0
-
-    def split(self) -> list[tuple[str, str]]:
-        tokens: list[tuple[str, str]] = []
-        place, text = 0, self.text.rstrip()
-        while place < len(text):
-            match = TOKEN.match(text, place)
-            if match is None:
-                raise self.wrong()
-            kind = str(match.lastgroup)
-            tokens.append((kind, match.group(kind)))
-            place = match.end()
-        if len(tokens) > 8 * MOST_NODES:
-            raise refuse("an expression has too many parts")
-        return [*tokens, ("end", "")]
-
-    def wrong(self) -> Exception:
-        return refuse(f"{self.text[:80]!r} is no expression")
-
-    def peek(self) -> str:
-        kind, text = self.tokens[self.place]
-        return text if kind == "mark" else ""
-
-    def take(self, mark: str = "") -> str:
-        kind, text = self.tokens[self.place]
-        if mark and (kind != "mark" or text != mark):
-            raise self.wrong()
-        self.place += 1
-        return text
-
-    def parse(self) -> Any:
-        result = self.operation(0)
-        if self.tokens[self.place][0] != "end" or type(result) is tuple:
-            raise self.wrong()
-        return result
-
-    def operation(self, binding: int) -> Any:
-        self.depth += 1
-        if self.depth > MOST_DEPTH:
-            raise refuse("an expression is nested too deeply")
-        left = self.operand()
-        while True:
-            known = BETWEEN.get(self.peek())
-            if known is None or known[0] <= binding:
-                break
-            self.take()
-            left = known[1](left, self.operation(known[0]))
-        self.depth -= 1
-        return left
-
-    def operand(self) -> Any:
-        kind, text = self.tokens[self.place]
-        if kind == "mark" and text in "+-~":
-            self.take()
-            value = self.operation(SIGN_BINDING)
-            if text == "~":
-                return ex.negate(truth(value))
-            return -value if text == "-" else value
-        if kind == "mark" and text == "(":
-            self.take()
-            value = self.operation(0)
-            self.take(")")
-        elif kind == "number":
-            self.take()
-            value = self.number(text)
-        elif kind == "name":
-            self.take()
-            value = self.named(text)
-        else:
-            raise self.wrong()
-        if self.peek() == "**":
-            self.take()
-            # The power of a power is taken first, and a sign may stand before it.
-            value = power(value, self.operation(SIGN_BINDING))
-        return value
-
-    def number(self, text: str) -> Any:
-        if len(text) > 80:
-            raise refuse("a number of an expression is too large")
-        return ex.Integer(int(text)) if text.isdigit() else ex.Float(float(text))
-
-    def named(self, name: str) -> Any:
-        if self.peek() != "(":
-            if name in CONSTANTS:
-                return CONSTANTS[name]
-            return self.symbol(name, {})
-        self.take("(")
-        if name in ("Symbol", "Integer", "Float", "Rational"):
-            return self.literal(name)
-        known = FUNCTIONS.get(name)
-        if known is None:
-            raise refuse(f"the expression {self.text[:80]!r} calls {name[:40]!r}")
-        arguments: list[Any] = []
-        while self.peek() != ")":
-            arguments.append(self.operation(0))
-            if self.peek() != ")":
-                self.take(",")
-        self.take(")")
-        function, fewest, most = known
-        if not fewest <= len(arguments) <= most:
-            raise self.wrong()
-        if function not in (chosen,) and any(type(each) is tuple for each in arguments):
-            raise self.wrong()
-        return function(*arguments)
-
-    def literal(self, name: str) -> Any:
-        """`Symbol('s0', integer=True)`, `Integer(3)`, `Rational(1, 2)`, `Float('0.5', ...)`."""
-        values: list[Any] = []
-        options: dict[str, Any] = {}
-        while self.peek() != ")":
-            option = ""
-            if self.tokens[self.place][0] == "name" and self.tokens[self.place + 1][1] == "=":
-                option = self.take()
-                self.take("=")
-            value = self.plain()
-            if option:
-                options[option] = value
-            else:
-                values.append(value)
-            if self.peek() != ")":
-                self.take(",")
-        self.take(")")
-        if name == "Symbol":
-            return self.made_symbol(values, options)
-        if name == "Float" and len(values) == 1:
-            return ex.Float(float(values[0]))
-        if name == "Integer" and len(values) == 1 and type(values[0]) is int:
-            return small(ex.Integer(values[0]))
-        if name == "Rational" and len(values) == 2 and all(type(each) is int for each in values):
-            return divided(ex.Integer(values[0]), ex.Integer(values[1]))
-        raise self.wrong()
-
-    def made_symbol(self, values: list[Any], options: dict[str, Any]) -> Any:
-        given = {key: value for key, value in options.items() if key in ASSUMPTIONS}
-        if len(values) != 1 or type(values[0]) is not str or not NAME.match(values[0]):
-            raise self.wrong()
-        if any(type(value) is not bool for value in given.values()):
-            raise self.wrong()
-        return self.symbol(values[0], given)
-
-    def plain(self) -> Any:
-        """A number, text or truth value inside a literal."""
-        sign = 1
-        while self.peek() == "-":
-            self.take()
-            sign = -sign
-        kind, text = self.tokens[self.place]
-        self.place += 1
-        if kind == "text" and len(text) <= 80 and sign == 1:
-            return text[1:-1]
-        if kind == "name" and text in ("True", "False") and sign == 1:
-            return text == "True"
-        if kind == "number" and len(text) <= 80:
-            return sign * (int(text) if text.isdigit() else float(text))
-        raise self.wrong()

@@ -6,25 +6,20 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from rushlight.core.fake import FakeTensor
 from rushlight.core.parameter import Parameter
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, storage_of
 from rushlight.core.typedstorage import TypedStorage
+from rushlight.export.serde.absent import Absent, unpickled
 from rushlight.export.serde.names import DTYPES, decoded, made_device
 from rushlight.export.serde.schema import Record, checked, parse_json, refuse
 from rushlight.export.serde.writing import json_bytes, written_tensor
 from rushlight.io import checkpoint
-from rushlight.io.checkpoint import listed
-from rushlight.io.opening import open_source
-from rushlight.io.rebuild import tensor_over
+from rushlight.io.rebuild import rebuild_meta, tensor_over
 
-__all__ = ["read_payloads", "safe_object", "write_payloads"]
+__all__ = ["read_payloads", "write_payloads"]
 
-# Memory for tensors that a file has no bytes for.
-MOST_ZEROS = 1 << 28
 OBJECTS = ("custom_obj_", "opaque_obj_")
 
 
@@ -90,14 +85,6 @@ def object_bytes(value: Any, name: str) -> bytes:
 # -- reading ------------------------------------------------------------------------------------
 
 
-def safe_object(data: bytes) -> Any:
-    """The object of a checkpoint; one that names anything unknown is refused."""
-    found, inert = open_source(io.BytesIO(data), None).load("utf-8")
-    if inert:
-        raise refuse(f"it holds objects of classes that are not known: {listed(inert)}")
-    return found
-
-
 class Payloads:
     """Tensors of one folder of an archive."""
 
@@ -114,7 +101,10 @@ class Payloads:
         if "/" in path or "\\" in path or path.startswith("."):
             raise refuse(f"{path[:80]!r} is no name of a payload")
         if meta.use_pickle:
-            return safe_object(bytes(self.array(self.folder + path)))
+            found, unknown = unpickled(bytes(self.array(self.folder + path)))
+            if unknown:
+                raise refuse(f"it holds objects of classes that are not known: {unknown}")
+            return found
         if meta.tensor_meta is None:
             raise refuse(f"nothing is said of the payload {path[:80]!r}")
         return self.tensor(path, meta)
@@ -124,6 +114,8 @@ class Payloads:
         numbers = (*described.sizes, *described.strides, described.storage_offset)
         if any(number.tag != "as_int" for number in numbers):
             raise refuse(f"the payload {path[:80]!r} has symbolic sizes")
+        if not self.size(self.folder + path) and 0 not in [size.value for size in described.sizes]:
+            return self.without_values(meta)
         place = made_device(described.device)
         if place.type not in ("cpu", "meta"):
             raise refuse(f"its weights are on {place}; save it from the CPU")
@@ -131,7 +123,7 @@ class Payloads:
         sizes = tuple([size.value for size in described.sizes])
         strides = tuple([stride.value for stride in described.strides])
         offset = described.storage_offset.value
-        storage = self.storage(path, dtype, sizes, strides, offset)
+        storage = self.storage(path)
         found = tensor_over(TypedStorage.over(storage, dtype), offset, sizes, strides)
         if meta.is_param:
             return Parameter(found, requires_grad=described.requires_grad)
@@ -139,22 +131,23 @@ class Payloads:
             found.requires_grad_(True)
         return found
 
-    def storage(
-        self, path: str, dtype: Any, sizes: tuple[int, ...], strides: tuple[int, ...], offset: int
-    ) -> Storage:
+    def without_values(self, meta: Record) -> Any:
+        """A tensor whose bytes are not there: on the meta device, or a fake to be."""
+        described = meta.tensor_meta
+        if described.device.type != "meta":
+            return Absent(described, meta.is_param)
+        found = rebuild_meta(
+            decoded(DTYPES, described.dtype, "dtype"),
+            tuple([size.value for size in described.sizes]),
+            tuple([stride.value for stride in described.strides]),
+            False,
+        )
+        return Parameter(found, described.requires_grad) if meta.is_param else found
+
+    def storage(self, path: str) -> Storage:
         found = self.storages.get(path)
         if found is None:
-            if self.size(self.folder + path):
-                array = self.array(self.folder + path)
-            else:
-                # torch: tensors without values are written without bytes, and read as zeros.
-                extent = 0
-                if 0 not in sizes:
-                    extent = offset + 1 + sum([(n - 1) * s for n, s in zip(sizes, strides)])
-                if not 0 <= extent * dtype.itemsize <= MOST_ZEROS:
-                    raise refuse(f"the payload {path[:80]!r} is empty, and large")
-                array = np.zeros(extent * dtype.itemsize, np.uint8)
-            found = self.storages[path] = Storage(array)
+            found = self.storages[path] = Storage(self.array(self.folder + path))
         return found
 
 

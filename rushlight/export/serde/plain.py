@@ -6,20 +6,18 @@ What a computation with such numbers would decide is decided by the values of th
 
 from __future__ import annotations
 
-import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rushlight.export.serde.parsing import Parser
 from rushlight.export.serde.schema import Choice, Record, refuse
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
 from rushlight.symbolic.ranges import ValueRanges, int_oo
 
 __all__ = ["PlainExpr", "PlainSymbols"]
 
-MOST_LENGTH = 1 << 14
-MOST_DEPTH = 60
 MOST_EXPONENT = 64
 BITS = 256
 
@@ -61,22 +59,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Not": operator.not_,
     "OpaqueUnaryFn_sqrt": math.sqrt,
     "Sub": operator.sub,
+    "Div": operator.truediv,
     "Neg": operator.neg,
-}
-OPERATORS: dict[type, str] = {
-    ast.Add: "Add",
-    ast.Sub: "Sub",
-    ast.Mult: "Mul",
-    ast.FloorDiv: "FloorDiv",
-    ast.Mod: "Mod",
-    ast.Pow: "Pow",
-    ast.Div: "IntTrueDiv",
-    ast.Eq: "Eq",
-    ast.NotEq: "Ne",
-    ast.Lt: "StrictLessThan",
-    ast.LtE: "LessThan",
-    ast.Gt: "StrictGreaterThan",
-    ast.GtE: "GreaterThan",
 }
 
 
@@ -163,6 +147,12 @@ def product(slope: int, symbol: PlainExpr) -> PlainExpr:
     return symbol if slope == 1 else PlainExpr("Mul", (PlainExpr(slope), symbol))
 
 
+def called(head: str, arguments: list[PlainExpr]) -> PlainExpr:
+    if head not in FUNCTIONS or not arguments:
+        raise refuse(f"an expression calls {head[:40]!r}, which is not known")
+    return PlainExpr(head, tuple(arguments))
+
+
 class PlainNode:
     """The node of a number of a file. Comparisons are decided by the example."""
 
@@ -189,7 +179,7 @@ class PlainNode:
 
     def compute(self, name: str, other: Any) -> Any:
         if name in self.COMPARISONS:
-            value = other.node.hint if isinstance(other, SymNumber) else other
+            value: Any = other.node.hint if isinstance(other, SymNumber) else other
             return self.COMPARISONS[name](self.hint, value)
         part = other.node.expr if isinstance(other, SymNumber) else PlainExpr(other)
         return SymInt(PlainNode(PlainExpr(self.NAMES[name], (self.expr, part)), self.symbols))  # type: ignore[arg-type]
@@ -235,47 +225,11 @@ class PlainSymbols:
                 self.hints.setdefault(expr.head, value.value.hint.value)
 
     def read(self, text: str) -> PlainExpr:
-        if len(text) > MOST_LENGTH:
-            raise refuse("an expression is too long")
-        try:
-            tree = ast.parse(text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, MemoryError):
-            raise refuse(f"{text[:80]!r} is no expression") from None
-        return self.made(tree, 0)
+        found: PlainExpr = Parser(text, PlainExpr, self.symbol, called).parse()
+        return found
 
-    def made(self, tree: Any, depth: int) -> PlainExpr:
-        if depth > MOST_DEPTH:
-            raise refuse("an expression is nested too deeply")
-        if isinstance(tree, ast.Constant) and type(tree.value) in (int, float):
-            return PlainExpr(tree.value)
-        if isinstance(tree, ast.Name):
-            return self.symbol(tree.id)
-        if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
-            return PlainExpr("Neg", (self.made(tree.operand, depth + 1),))
-        if isinstance(tree, ast.BinOp) and type(tree.op) in OPERATORS:
-            parts = (self.made(tree.left, depth + 1), self.made(tree.right, depth + 1))
-            return PlainExpr(OPERATORS[type(tree.op)], parts)
-        if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and type(tree.ops[0]) in OPERATORS:
-            left, right = (self.made(t, depth + 1) for t in (tree.left, tree.comparators[0]))
-            return PlainExpr(OPERATORS[type(tree.ops[0])], (left, right))
-        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
-            return self.call(tree.func.id, tree.args, depth)
-        raise refuse("an expression has parts that are not known")
-
-    def call(self, head: str, args: list[Any], depth: int) -> PlainExpr:
-        if head == "Symbol" and args and isinstance(args[0], ast.Constant):
-            return self.symbol(str(args[0].value))
-        if head in ("Integer", "Float") and args and isinstance(args[0], ast.Constant):
-            number: Any = args[0].value
-            return PlainExpr(float(number) if head == "Float" else int(number))
-        if head not in FUNCTIONS or not args:
-            raise refuse(f"an expression calls {head[:40]!r}, which is not known")
-        return PlainExpr(head, tuple([self.made(arg, depth + 1) for arg in args]))
-
-    def symbol(self, name: str) -> PlainExpr:
+    def symbol(self, name: str, assumptions: dict[str, bool]) -> PlainExpr:
         if name not in self.known:
-            if not name.isidentifier():
-                raise refuse(f"{name[:40]!r} is no symbol")
             self.known[name] = PlainExpr(name)
         return self.known[name]
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
+from pickle import PicklingError
 from typing import Any
 
 from rushlight.base.errors import CheckpointError, MissingExtra
-from rushlight.base.pytree import tree_leaves
-from rushlight.core.fake import FakeTensor
+from rushlight.base.pytree import tree_map
 from rushlight.export.program import ExportedProgram
 from rushlight.export.serde import schema
-from rushlight.export.serde.payloads import safe_object
+from rushlight.export.serde.absent import pickled, present, unpickled
 from rushlight.export.serde.reading import GraphReader, custom_metadata
 from rushlight.export.serde.schema import checked, parse_json, refuse
 from rushlight.export.serde.specs import (
@@ -22,8 +21,6 @@ from rushlight.export.serde.specs import (
 )
 from rushlight.export.serde.writing import GraphWriter, json_bytes
 from rushlight.export.verifier import load_verifier
-from rushlight.io import checkpoint
-from rushlight.io.opening import open_source
 
 __all__ = ["SerializedArtifact", "deserialize", "read_program", "serialize", "written_program"]
 
@@ -84,13 +81,12 @@ def written_program(
     return json_bytes(data), {**graphs.objects, **program.constants}
 
 
-def pickled(value: Any, protocol: int = DEFAULT_PROTOCOL) -> bytes:
-    """A checkpoint of tensors; b"" where some have no values."""
-    if value is None or any(isinstance(leaf, FakeTensor) for leaf in tree_leaves(value)):
+def written_examples(program: ExportedProgram, protocol: int) -> bytes:
+    """The example inputs of a program; b"" where they are of classes that have no name."""
+    try:
+        return pickled(program.example_inputs, protocol) if program.example_inputs else b""
+    except (PicklingError, AttributeError, TypeError):
         return b""
-    file = io.BytesIO()
-    checkpoint.save(value, file, pickle_protocol=protocol)
-    return file.getvalue()
 
 
 def serialize(
@@ -104,25 +100,27 @@ def serialize(
 ) -> SerializedArtifact:
     """A program as bytes: its graph as JSON, and its tensors as checkpoints."""
     data, constants = written_program(exported_program, opset_version)
-    state, inputs = exported_program.state_dict, exported_program.example_inputs
+    state = exported_program.state_dict
     return SerializedArtifact(
         data,
         pickled(state, pickle_protocol) if serialize_state_dict else b"",
         pickled(constants, pickle_protocol) if serialize_constants else b"",
-        pickled(inputs, pickle_protocol) if serialize_example_inputs else b"",
+        written_examples(exported_program, pickle_protocol) if serialize_example_inputs else b"",
     )
 
 
 # -- reading ------------------------------------------------------------------------------------
 
 
-def unpickled(data: Any, what: str) -> dict[str, Any]:
+def read_values(data: Any, what: str) -> dict[str, Any]:
     """Tensors by name. Objects of classes that are not known are refused."""
     if isinstance(data, dict):
         return data
     if not data:
         return {}
-    found = safe_object(data)
+    found, unknown = unpickled(data)
+    if unknown:
+        raise refuse(f"its {what} are of classes that are not known: {unknown}")
     if not isinstance(found, dict) or not all(type(key) is str for key in found):
         raise refuse(f"its {what} are not values by name")
     return found
@@ -134,8 +132,8 @@ def read_examples(data: Any) -> Any:
         return None
     if isinstance(data, tuple):
         return data
-    found, inert = open_source(io.BytesIO(data), None).load("utf-8")
-    if inert:
+    found, unknown = unpickled(data)
+    if unknown:
         return None
     if type(found) is not tuple or len(found) != 2 or type(found[0]) is not tuple:
         raise refuse("its example inputs are not (args, kwargs)")
@@ -158,8 +156,8 @@ def read_program(
                 f"it is of version {version.major}.{version.minor} of the schema; "
                 f"{schema.SCHEMA_VERSION[0]} is read"
             )
-        objects = unpickled(constants, "constants")
-        state = unpickled(state_dict, "weights")
+        objects = read_values(constants, "constants")
+        state = read_values(state_dict, "weights")
         return assembled(found, state, objects, read_examples(example_inputs))
     except CheckpointError:
         raise
@@ -190,6 +188,11 @@ def assembled(
     if len(signature.input_specs) != len(module.graph.inputs):
         raise refuse("its signature is of another graph")
     reader = GraphReader(symbols, constants)
+    # Values that the file does not have are fakes of the graph's mode.
+    for values in (state, constants):
+        for name in values:
+            values[name] = present(values[name], reader.tensor)
+    examples = tree_map(lambda leaf: present(leaf, reader.tensor), examples)
     names = [spec.arg.name for spec in signature.input_specs]
     graph_module = reader.read(module.graph, names)
     if "custom" in module.metadata:

@@ -134,13 +134,7 @@ class GraphReader:
             if len(outputs) != 1:
                 raise refuse("a graph has one output, and others beside it")
             result = outputs[0]
-        node = self.scope.graph.output(result)
-
-        def described(value: Any) -> Any:
-            return value.meta.get("val") if hasattr(value, "meta") else value
-
-        single = data.is_single_tensor_return
-        node.meta["val"] = described(result) if single else tuple(map(described, outputs))
+        self.scope.graph.output(result)
 
     def drop_unused(self) -> None:
         """Outputs that nothing uses have names in files, and no nodes here."""
