@@ -22,7 +22,7 @@ from rushlight.aot.joint import (
     trace_joint,
 )
 from rushlight.aot.metadata import Facts, check_subclasses, collect_facts
-from rushlight.aot.runtime import Boxed, Epilogue, InferenceRun, TrainingRun
+from rushlight.aot.runtime import Epilogue, InferenceRun, TrainingRun, unrecorded
 from rushlight.aot.sizes import Sizes
 from rushlight.aot.subclasses import flatten
 from rushlight.aot.tracing import shape_environment, sizes_as_tuples
@@ -263,7 +263,7 @@ def compile_inference(traced: Traced, options: Options, number: int) -> Callable
     with compiling(f"{number}_inference"):
         compiled = options.inference_compiler(traced.forward, examples_of(traced.forward))
     facts = traced.facts
-    return InferenceRun(Tokens(len(facts.tokens)).around(Boxed(compiled)), facts)
+    return InferenceRun(Tokens(len(facts.tokens)).around(unrecorded(compiled)), facts)
 
 
 def compile_training(traced: Traced, options: Options, number: int) -> Callable[[list[Any]], Any]:
@@ -277,13 +277,13 @@ def compile_training(traced: Traced, options: Options, number: int) -> Callable[
 
     def compile_backward() -> Callable[[list[Any]], Any]:
         with compiling(f"{number}_backward"):
-            compiled = Boxed(options.bw_compiler(backward, examples))
+            compiled = unrecorded(options.bw_compiler(backward, examples))
         return Tokens(len(facts.backward_tokens), last=True).around(compiled)
 
     compiled_backward = Late(compile_backward)
     if numbers:
         compiled_backward()
-    run_forward = Tokens(len(facts.tokens)).around(Boxed(compiled_forward))
+    run_forward = Tokens(len(facts.tokens)).around(unrecorded(compiled_forward))
     asks = any([node.target is storage_resize() for node in backward.graph.nodes])
     return TrainingRun(run_forward, compiled_backward, facts, numbers, asks)
 

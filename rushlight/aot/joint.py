@@ -197,18 +197,26 @@ class GraphBuilder:
         # Sizes among the outputs may need nodes, which come before the output.
         results = pytree.tree_map(lambda leaf: output_of(recorder, leaf), outputs)
         recorder.graph.output(results)
-        recorder.graph.eliminate_dead_code(self.is_needed)
+        asserted = self.asserted_symbols()
+
+        def is_needed(node: Node) -> bool:
+            symbols = node.meta.get("unbacked_bindings", ())
+            return any([symbol in asserted for symbol in symbols]) or node.is_impure()
+
+        recorder.graph.eliminate_dead_code(is_needed)
         return GraphModule(attribute_owner(recorder), recorder.graph, "<lambda>")
 
-    def is_needed(self, node: Node) -> bool:
-        """Whether a node stays although nothing uses its value. A program asserts what it takes to
-        be true of numbers that only values tell, so it computes them."""
+    def asserted_symbols(self) -> set[Any]:
+        """Numbers that only values tell and that a program takes something to be true of: it
+        asserts that, so it computes them although nothing else uses them."""
         mode = self.mode
-        if mode is not None and mode.export and mode.shape_env is not None:
-            asserted = mode.shape_env.deferred_runtime_asserts
-            if any([symbol in asserted for symbol in node.meta.get("unbacked_bindings", ())]):
-                return True
-        return node.is_impure()
+        if mode is None or not mode.export or mode.shape_env is None:
+            return set()
+        return {
+            symbol
+            for assertion in mode.shape_env.runtime_asserts
+            for symbol in assertion.expr.free_symbols
+        }
 
 
 def flat_parts(values: Sequence[Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rushlight.capture import iterators
 from rushlight.capture.attributes import Iter
-from rushlight.capture.guards import MISSES, Names, failing_test
+from rushlight.capture.guards import MISSES, Kept, Names, failing_test
 from rushlight.capture.outcomes import Break, NeedBreak
 from rushlight.capture.sources import Source
 from rushlight.capture.tracer import Guard
@@ -57,6 +57,8 @@ class Emitter:
         self.open: set[int] = set()
         self.outs: dict[Any, str] = {}
         self.checked: set[Any] = set()
+        # Tensors that have the same array at most calls: text, text of the array, two tests.
+        self.kept: list[tuple[str, str, str, str]] = []
         self.count = 0
 
     def temp(self, lines: list[str], text: str) -> str:
@@ -100,6 +102,12 @@ class Emitter:
         if key in self.checked:
             return
         self.checked.add(key)
+        if kind == "tensor":
+            text = self.read(source)
+            tests = self.t.world.kept_guard(text, expected, self.names)
+            if tests is not None:
+                self.kept.append((text, *tests))
+                return
         self.pre.append(
             "if " + failing_test(guard, self.read, self.names, self.t.world) + ": break"
         )
@@ -107,22 +115,40 @@ class Emitter:
     def guard_identities(self) -> None:
         """Different inputs stay different objects: tensors always, since a graph has one input
         for each; other things where capture wrote to some."""
-        groups: dict[bool, list[Source]] = {True: [], False: []}
-        for _, var in self.t.known.values():
+        # Those of different types are different; types are guarded.
+        groups: dict[Any, list[Source]] = {}
+        kept = {text for text, *_ in self.kept}
+        for value, var in self.t.known.values():
             source = var.source
             if source is None or source.kind == "const":
                 continue
             if isinstance(var, Tensor):
-                groups[True].append(source)
+                groups.setdefault(type(value), []).append(source)
             elif self.t.effects and isinstance(var, Seq | Dict | SetVar | Obj | Cell):
-                groups[False].append(source)
+                groups.setdefault(None, []).append(source)
         for sources in groups.values():
             texts = [self.read(source) for source in sources]
-            if len(texts) == 2:
-                self.pre.append(f"if {texts[0]} is {texts[1]}: break")
-            elif len(texts) > 2:
-                ids = ", ".join(f"id({text})" for text in texts)
-                self.pre.append(f"if len({{{ids}}}) != {len(texts)}: break")
+            if not kept.issuperset(texts):
+                self.pre += distinct_tests(texts)
+
+    def guard_kept(self) -> None:
+        """Tensors whose arrays are those of the last call need no more than that."""
+        if not self.kept:
+            return
+        kept = Kept(len(self.kept))
+        numbers = self.names.constant(kept.numbers)
+        self.pre.append("__same = True")
+        for place, (_, array, flags, rest) in enumerate(self.kept):
+            self.pre += [
+                f"if {flags}: break",
+                f"if id({array}) != {numbers}[{place}]:",
+                "    __same = False",
+                f"    if {rest}: break",
+            ]
+        self.pre.append("if not __same:")
+        self.pre += [f"    {line}" for line in distinct_tests([text for text, *_ in self.kept])]
+        arrays = ", ".join(array for _, array, *_ in self.kept)
+        self.pre.append(f"    {self.names.constant(kept.note)}({arrays})")
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -328,6 +354,7 @@ class Emitter:
         result = finish(self)
         effects = self.effects()
         self.guard_identities()
+        self.guard_kept()
         call = self.graph_call(backend, rerun) if self.needs_graph() else []
         # Last: the backend may ask for more of the sizes.
         for test in world.shape_guards(self.read):
@@ -381,6 +408,16 @@ class Emitter:
             lines.append(f"    {set_grad}({t.entry_grad})")
         lines.append(f"    return {rerun}" if must_rerun else "    raise")
         return [f"{set_grad}(True)", *lines, f"{set_grad}({t.grad})"] if starts_off else lines
+
+
+def distinct_tests(texts: list[str]) -> list[str]:
+    """Lines that leave where two of these are one object."""
+    if len(texts) < 2:
+        return []
+    if len(texts) == 2:
+        return [f"if {texts[0]} is {texts[1]}: break"]
+    ids = ", ".join(f"id({text})" for text in texts)
+    return [f"if len({{{ids}}}) != {len(texts)}: break"]
 
 
 EFFECTS: dict[str, Callable[..., list[str]]] = {

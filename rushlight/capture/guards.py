@@ -6,6 +6,9 @@ text, evaluated outside generated code, says which guard was missed.
 
 from __future__ import annotations
 
+import functools
+import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +16,7 @@ from rushlight.capture.sources import Source, fetch
 from rushlight.capture.tracer import Guard
 from rushlight.capture.world import World
 
-__all__ = ["MISSES", "Names", "failing_test", "first_missed"]
+__all__ = ["MISSES", "Kept", "Names", "failing_test", "first_missed"]
 
 # What reading a source may raise where it is not there any more: the entry does not fit.
 MISSES = (AttributeError, KeyError, IndexError, TypeError, ValueError, NameError)
@@ -32,6 +35,34 @@ class Names:
             name = self.names[id(value)] = f"__k{len(self.names)}"
             self.namespace[name] = value
         return name
+
+
+class Kept:
+    """The arrays that tensors had when an entry last fitted, as numbers: 0 once one is gone. While
+    the numbers are the same, so is all that an array tells. Nothing is kept alive."""
+
+    __slots__ = ("__weakref__", "lock", "numbers", "references")
+
+    def __init__(self, count: int) -> None:
+        self.numbers = [0] * count
+        self.references: list[Any] = [None] * count
+        self.lock = threading.RLock()
+
+    def note(self, *arrays: Any) -> None:
+        """Remember arrays, unless two tensors have one: then the tensors may be one, too."""
+        if len(set(map(id, arrays))) != len(arrays):
+            return
+        with self.lock:
+            for place, array in enumerate(arrays):
+                self.numbers[place] = 0
+                gone = functools.partial(self.forget, place)
+                self.references[place] = weakref.ref(array, gone)
+                self.numbers[place] = id(array)
+
+    def forget(self, place: int, reference: Any) -> None:
+        with self.lock:
+            if self.references[place] is reference:
+                self.numbers[place] = 0
 
 
 def test_value(e: str, expected: Any, names: Names) -> str:
@@ -86,7 +117,7 @@ TESTS: dict[str, Test] = {
     "absent": lambda e, expected, names: f"{expected!r} in {e}",
     "lacks": lambda e, expected, names: f"hasattr({e}, {expected!r})",
     "unshadowed": lambda e, expected, names: f"{expected!r} in {e}.__dict__",
-    "filled": lambda e, expected, names: e,
+    "filled": lambda e, expected, names: e if expected is None else str(expected(e, names)),
     "text": lambda e, expected, names: str(expected(e, names)),
 }
 # Guards whose expectation is another source.

@@ -10,6 +10,7 @@ from rushlight.capture.outcomes import Break
 from rushlight.capture.sources import const
 from rushlight.capture.tracer import raise_user
 from rushlight.capture.values import Const, Dict, Lazy, Obj, Seq
+from rushlight.core.hooks import NOTED
 from rushlight.nn.containers import ModuleList, Sequential
 from rushlight.nn.module import (
     GLOBAL_BACKWARD_HOOKS,
@@ -74,8 +75,12 @@ def has_plain_forward(module: Any) -> bool:
 
 def is_called_plainly(module: Any) -> bool:
     """Whether a call is one of `forward` alone. Asked at each call of a compiled module."""
+    if type(module).__call__ is not CALL:
+        return False
+    if not NOTED.hooks:
+        return True
     fields = module.__dict__
-    return type(module).__call__ is CALL and not (
+    return not (
         fields["_forward_hooks"]
         or fields["_forward_pre_hooks"]
         or fields["_backward_hooks"]
@@ -92,8 +97,7 @@ def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
     value = module.value
     if has_backward_hooks(value):
         raise Break("module with backward hooks")
-    for table in GLOBAL_HOOKS:
-        t.guard("filled", const(table))
+    t.guard("filled", const(NOTED), global_hooks_test)
     if not (value._forward_hooks or value._forward_pre_hooks):
         t.guard("text", module.source, own_hooks_test)
         return t.call(t.getattr(module, "forward"), args, kwargs)
@@ -105,7 +109,13 @@ def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def own_hooks_test(text: str, names: Any) -> str:
-    return " or ".join(f"{text}.{name}" for name in OWN_HOOKS)
+    tables = " or ".join(f"{text}.{name}" for name in OWN_HOOKS)
+    return f"{names.constant(NOTED)}.hooks and ({tables})"
+
+
+def global_hooks_test(text: str, names: Any) -> str:
+    tables = " or ".join(names.constant(table) for table in GLOBAL_HOOKS)
+    return f"{text}.hooks and ({tables})"
 
 
 def hooks_of(t: Any, module: Obj, name: str) -> list[tuple[int, Any]]:

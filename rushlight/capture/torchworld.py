@@ -27,7 +27,7 @@ from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.op import OpOverload, OpOverloadPacket, Tag
 from rushlight.core.parameter import Parameter
 from rushlight.core.size import Size
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import Tensor as RealTensor
 from rushlight.nn.module import Module
 from rushlight.opset import functions, registry
@@ -113,6 +113,24 @@ class NamedText:
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+
+def array_tests(text: str, facts: TensorFacts, names: Any) -> list[str]:
+    """Tests of a tensor's dtype, sizes and strides; those that are None are not asked for."""
+    tests = [f"{text}._dtype is not {names.constant(facts.dtype)}"]
+    array = f"(__a := {text}._array)"
+    for name, wanted in (("shape", facts.sizes), ("strides", facts.strides)):
+        if None not in wanted:
+            tests.append(f"{array}.{name} != {wanted!r}")
+            array = "__a"
+            continue
+        if name == "shape":
+            tests.append(f"{array}.ndim != {len(wanted)}")
+            array = "__a"
+        for dim, number in enumerate(wanted):
+            if number is not None:
+                tests.append(f"{array}.{name}[{dim}] != {number}")
+    return tests
 
 
 def is_fake(value: Any) -> bool:
@@ -269,25 +287,25 @@ class TorchWorld(World):
     def tensor_guard(self, text: str, facts: Any, names: Any) -> str:
         if not isinstance(facts, TensorFacts):
             return f"{names.constant(describe)}({text}) != {names.constant(facts)}"
-        array = f"{text}._array"
-        tests = [
-            f"type({text}) is not {names.constant(facts.kind)}",
-            f"{text}._dtype is not {names.constant(facts.dtype)}",
-        ]
-        for name, wanted in (("shape", facts.sizes), ("strides", facts.strides)):
-            if None not in wanted:
-                tests.append(f"{array}.{name} != {wanted!r}")
-                continue
-            if name == "shape":
-                tests.append(f"{array}.ndim != {len(wanted)}")
-            for dim, number in enumerate(wanted):
-                if number is not None:
-                    tests.append(f"{array}.{name}[{dim}] != {number}")
-        tests.append(f"{text}._unusual is not None")
+        return " or ".join([*self.flag_tests(text, facts, names), *array_tests(text, facts, names)])
+
+    def kept_guard(self, text: str, facts: Any, names: Any) -> tuple[str, str, str] | None:
+        if not isinstance(facts, TensorFacts) or facts.kind is not Parameter:
+            return None
+        if None in facts.sizes or None in facts.strides:
+            return None
+        tests = " or ".join(array_tests(text, facts, names))
+        return f"{text}._array", " or ".join(self.flag_tests(text, facts, names)), tests
+
+    def flag_tests(self, text: str, facts: TensorFacts, names: Any) -> list[str]:
+        """Tests of what a tensor may be told while it has the same array."""
         # Views learn late that they require gradients; whoever has the flag has it for good.
         slot = "_requires_grad" if facts.requires_grad else "requires_grad"
-        tests.append(f"{text}.{slot} is not {facts.requires_grad}")
-        return " or ".join(tests)
+        return [
+            f"type({text}) is not {names.constant(facts.kind)}",
+            f"{text}._unusual is not None",
+            f"{text}.{slot} is not {facts.requires_grad}",
+        ]
 
     def changed_sizes(self, facts: Any, value: Any) -> list[int]:
         if not isinstance(facts, TensorFacts):
@@ -455,10 +473,11 @@ class TorchWorld(World):
     def global_guard(self, names: Any) -> str:
         state = f"{names.constant(LOCAL)}.state"
         default = f"{names.constant(dtypes)}.default_dtype"
-        return (
-            f"{state}.grad is not {LOCAL.state.grad} or {state}.layers or "
-            f"{default} is not {names.constant(dtypes.get_default_dtype())}"
-        )
+        modes = f"{state}.grad is not {LOCAL.state.grad} or {state}.layers"
+        if LOCAL.state.grad:
+            # Where no thread is in a mode, this one is not.
+            modes = f"{names.constant(PROCESS)}.special and ({modes})"
+        return f"{modes} or {default} is not {names.constant(dtypes.get_default_dtype())}"
 
     def context_fields(self, tracer: Any, cls: type, args: list[Any]) -> dict[str, Any]:
         if cls is autocast:

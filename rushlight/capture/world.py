@@ -89,6 +89,11 @@ class World:
         """The test that fails for a tensor of other facts."""
         return f"type({text}) is not {names.constant(facts)}"
 
+    def kept_guard(self, text: str, facts: Any, names: Any) -> tuple[str, str, str] | None:
+        """Of a tensor that has the same array at most calls: the text that reads the array, the
+        test of what may change while it has it, and the test of the rest. None for others."""
+        return None
+
     def changed_sizes(self, facts: Any, value: Any) -> list[int]:
         """The dims in which a tensor differs, where it differs in sizes only."""
         return []

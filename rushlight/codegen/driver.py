@@ -46,6 +46,7 @@ class Compiled:
         self.run: Callable[..., Any] = self.scope["run"]
         # The same of one list of inputs, which it empties.
         self.run_boxed: Callable[[list[Any]], Any] | None = self.scope["run_boxed"]
+        self.scope["run_boxed"].sees_to_modes = True
 
     def __call__(self, *inputs: Any) -> Any:
         return self.run(*inputs)

@@ -55,7 +55,7 @@ class Buffer:
 class Statement:
     """target[strides · i] = value, or target[...] = fold(target[...], value) over `axes`."""
 
-    __slots__ = ("axes", "fold", "inner", "shape", "strides", "target", "value")
+    __slots__ = ("axes", "fold", "in_strips", "inner", "shape", "strides", "target", "value")
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class Statement:
         fold: str | None = None,
         axes: Ints = (),
         inner: bool = True,
+        in_strips: bool = False,
     ) -> None:
         self.target = target
         self.shape = shape
@@ -75,6 +76,8 @@ class Statement:
         self.axes = axes
         # Whether a fold runs along the innermost axis, so that one register accumulates it.
         self.inner = inner
+        # Whether a sum in double may add stretches of its float32 elements in float32 first.
+        self.in_strips = in_strips
 
     def loads(self) -> list[Expression]:
         return [node for node in walk(self.value) if node.op == "load"]

@@ -268,6 +268,7 @@ class LoopProgram:
         result = expr.dtype
         most = LONG if inner else OUTER
         is_long = not is_static((length,)) or length > most
+        in_strips = False
         if kind == "sum" and result is dtypes.float32 and is_long:
             # Long sums keep their accuracy in double; short stretches of memory first in single.
             last = innermost(expr, shape, axes)
@@ -276,6 +277,7 @@ class LoopProgram:
                 expr = self.fold("sum", expr, shape, (last,))
                 shape = tuple([1 if dim == last else size for dim, size in enumerate(shape)])
             expr = self.m.cast(expr, dtypes.float64)
+            in_strips = inner and not is_static((length,))
         buffer = Buffer(self.fresh("r"), expr.dtype, kept, dense, "temporary")
         if 0 in shape:
             if 0 not in kept:
@@ -283,9 +285,8 @@ class LoopProgram:
                 self.steps.append(Statement(buffer, kept, dense, empty))
         else:
             moving = tuple([axis for axis in axes if shape[axis] != 1])
-            self.steps.append(
-                Statement(buffer, shape, strides, expr, kind if moving else None, moving, inner)
-            )
+            kinds = (kind if moving else None, moving, inner, in_strips)
+            self.steps.append(Statement(buffer, shape, strides, expr, *kinds))
         return self.m.cast(self.m.load(buffer, strides, 0), result)
 
     def product(self, left: Value, right: Value, shape: Ints) -> Expression:

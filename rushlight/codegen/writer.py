@@ -80,6 +80,7 @@ class RunWriter:
         self.program = program
         self.scope: dict[str, Any] = {
             "empty": buffers.empty,
+            "fresh": np.empty,
             "strided": strided,
             "wrap": wrap,
             "array_of": array_of,
@@ -213,10 +214,10 @@ class RunWriter:
         self.arrays.add(buffer.name)
         dense = buffer.strides == geometry.contiguous_strides(buffer.shape)
         if dense:
-            self.lines.append(
-                f"{buffer.name}_ = empty({self.ints(buffer.shape)}, "
-                f"{self.const(buffer.dtype.np)}, {buffer.nbytes})"
-            )
+            parts = f"{self.ints(buffer.shape)}, {self.const(buffer.dtype.np)}"
+            is_small = is_static((buffer.nbytes,)) and buffer.nbytes < buffers.LARGE
+            made = f"fresh({parts})" if is_small else f"empty({parts}, {buffer.nbytes})"
+            self.lines.append(f"{buffer.name}_ = {made}")
         else:
             self.lines.append(
                 f"{buffer.name} = strided({self.ints(buffer.shape)}, {self.ints(buffer.strides)}, "

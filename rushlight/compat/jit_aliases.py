@@ -25,6 +25,7 @@ _PASSES = {
     "loop_unrolling": "unrolling:unroll_loops",
     "lower_all_tuples": "simple:lower_tuples",
     "peephole": "peephole:optimize_peepholes",
+    "propagate_shapes_on_graph": "shapes:propagate_shapes",
     "remove_dropout": "freezing:remove_dropout",
     "fold_frozen_conv_bn": "freezing:fold_batch_norms",
     "remove_inplace_ops": "mutation:remove_inplace_ops",
@@ -51,6 +52,9 @@ NATIVE: dict[str, str] = {
     "ScriptFunction": ".jit.objects.functions:ScriptFunction",
     "ScriptMethod": ".jit.objects.functions:ScriptMethod",
     "CompilationUnit": ".jit.unit:CompilationUnit",
+    **named(".jit.objects.containers", "ScriptDict ScriptList"),
+    "_Await": ".jit.awaits:_Await",
+    **named(".jit.awaits", "_awaitable _awaitable_nowait _awaitable_wait"),
     "FileCheck": ".testing.file_check:FileCheck",
 }
 

@@ -84,7 +84,7 @@ def through_aot(gm: Any, inputs: Sequence[Any], compiler: Backend, **options: An
     if has_symbols(gm):
         # Symbols live in the examples; real inputs would make their sizes constants.
         inputs = [n.meta[EXAMPLE] for n in gm.graph.nodes if n.op == "placeholder"]
-    return aot_module_simplified(gm, inputs, compiler, **options)
+    return aot_module_simplified(gm, inputs, compiler, is_guarded=True, **options)
 
 
 @register_backend(tags=("debug",))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,27 @@ class ProgramOrigins(Origins):
         self.counts: Counter[str] = Counter()
         # Identity of a module -> the last name by which it was asked for.
         self.asked: dict[int, str] = {}
+
+    @contextmanager
+    def noting_names(self) -> Iterator[None]:
+        """Inside, it is known by which name a module with several was asked for last."""
+        if all([len(paths) == 1 for paths in self.all_paths.values()]):
+            yield
+            return
+        cls: Any = Module
+        original = cls.__getattr__
+
+        def noting(module: Any, name: str) -> Any:
+            value = original(module, name)
+            if isinstance(value, Module):
+                self.asked[id(value)] = name
+            return value
+
+        cls.__getattr__ = noting
+        try:
+            yield
+        finally:
+            cls.__getattr__ = original
 
     def describe(self, node: Node) -> None:
         inherited = LOCAL.state.node_meta or {}

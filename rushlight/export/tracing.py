@@ -301,7 +301,11 @@ def trace_module(
     args, kwargs = pytree.tree_unflatten(list(leaves), structure)
     given, whole = pytree.tree_flatten(((*tensors, *args), kwargs))
     flat = FlatFunction(function, whole)
-    with exporting(), changed(grad=grad, autocast=state.autocast, fake=None):
+    with (
+        exporting(),
+        changed(grad=grad, autocast=state.autocast, fake=None),
+        origins.noting_names(),
+    ):
         try:
             if not altitude.functional:
                 graph = trace_writing(flat, given, tracing)

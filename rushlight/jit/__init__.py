@@ -23,6 +23,7 @@ HOMES = {
     "save": ".archive.writing",
     "load": ".archive.reading",
     **dict.fromkeys(("fork", "wait"), ".futures"),
+    **dict.fromkeys(("_Await", "_awaitable", "_awaitable_nowait", "_awaitable_wait"), ".awaits"),
     "CompilationUnit": ".scripting.units",
     **dict.fromkeys(
         (

@@ -17,6 +17,7 @@ from rushlight.codegen.extents import Extents
 from rushlight.codegen.loops import Kernel
 from rushlight.codegen.program import Call
 from rushlight.compiler.sizes import mark_dynamic
+from tests.codegen.random_programs import inputs_for, random_program
 
 pytest.importorskip("llvmlite")
 
@@ -340,3 +341,35 @@ def test_polynomials() -> None:
     for question in (lambda: n < m, lambda: n > 2, lambda: int(n), lambda: n / 2, lambda: [1][n]):
         with pytest.raises(Inexpressible):
             question()
+
+
+# -- random programs -------------------------------------------------------------------------------
+
+
+def with_gradients(function: Any, inputs: list[Any]) -> list[Any]:
+    given = [value.detach().clone().requires_grad_() for value in inputs]
+    results = function(*given)
+    loss = sum([value.square().mean() for value in results])
+    grads = torch.autograd.grad(loss, given, allow_unused=True)
+    return [*results, *[torch.zeros(()) if grad is None else grad for grad in grads]]
+
+
+def check_program(seed: int) -> None:
+    program = random_program(seed)
+    run = torch.compile(program, dynamic=True)
+    for rows, columns in ((5, 7), (4, 6), (9, 3), (3, 12), (17, 33), (6, 5)):
+        inputs = inputs_for(seed, rows, columns)
+        check(with_gradients(run, inputs), with_gradients(program, inputs), 2e-4)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs(seed: int) -> None:
+    check_program(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(8, 608, 50))
+def test_many_random_programs(first: int) -> None:
+    for seed in range(first, first + 50):
+        check_program(seed)
+        torch.compiler.reset()

@@ -5,12 +5,14 @@ import copy
 import pytest
 
 import rushlight as torch
+from rushlight.jit.ir.checks import check_graph
 from rushlight.jit.ir.parsing import parse_ir
 from rushlight.jit.passes.dce import eliminate_dead_code
 from rushlight.jit.passes.folding import propagate_constants
 from rushlight.jit.passes.freezing import freeze
 from rushlight.jit.passes.mutation import remove_inplace_ops, remove_mutation
 from rushlight.jit.passes.peephole import optimize_peepholes
+from rushlight.jit.passes.shapes import propagate_shapes
 from rushlight.jit.passes.simple import (
     canonicalize,
     eliminate_common,
@@ -295,3 +297,78 @@ def test_frozen_modules_keep_what_is_asked_for():
 def test_what_cannot_be_frozen(make, reason):
     with pytest.raises(RuntimeError, match=reason):
         make()
+
+
+# PyTorch 2.13 knows these, but for the sizes after `view`, `split` and `TupleUnpack`.
+SHAPED = """graph(%x : Float(2, 3), %w : Float(5, 3), %i : Long(4), %u : Tensor, %c : bool):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %n : NoneType = prim::Constant()
+  %f : bool = prim::Constant[value=0]()
+  %a : Tensor = aten::linear(%x, %w, %n)
+  %s : int = aten::size(%a, %1)
+  %t : int = aten::mul(%s, %2)
+  %l : int[] = prim::ListConstruct(%t)
+  %b : Tensor = aten::view(%a, %l)
+  %e : Tensor = aten::embedding(%w, %i, %0, %f, %f)
+  %m : Tensor, %mi : Tensor = aten::max(%x, %1, %f)
+  %g : Tensor = prim::If(%c)
+    block0():
+      %p : Tensor = aten::relu(%x)
+      -> (%p)
+    block1():
+      %q : Tensor = aten::sigmoid(%x)
+      -> (%q)
+  %h : Tensor = aten::add(%g, %u, %1)
+  %k : Tensor = aten::add(%g, %x, %1)
+  %z : Tensor = aten::nonzero(%x)
+  %y : Tensor[] = aten::split(%x, %1, %0)
+  %y0 : Tensor, %y1 : Tensor = prim::ListUnpack(%y)
+  %r : (Tensor, Tensor) = prim::TupleConstruct(%k, %h)
+  %r0 : Tensor, %r1 : Tensor = prim::TupleUnpack(%r)
+  %v : Tensor = aten::neg(%r0)
+  return (%b, %e, %m, %mi, %h, %v, %z, %y0, %y1, %r1)
+"""
+
+
+def test_shapes_follow_from_those_of_inputs():
+    graph = parse_ir(SHAPED)
+    propagate_shapes(graph)
+    types = [(n.kind(), v.type().str()) for n in graph.nodes() for v in n.outputs()]
+    assert [each for each in types if "Tensor" in each[1]] == [
+        ("aten::linear", "Tensor(2, 5)"),
+        ("aten::view", "Tensor(10)"),
+        ("aten::embedding", "Tensor(4, 3)"),
+        ("aten::max", "Tensor(2)"),
+        ("aten::max", "Tensor(2)"),
+        ("prim::If", "Tensor(2, 3)"),
+        ("aten::add", "Tensor"),
+        ("aten::add", "Tensor(2, 3)"),
+        ("aten::nonzero", "Tensor"),
+        ("aten::split", "Tensor[]"),
+        ("prim::ListUnpack", "Tensor(1, 3)"),
+        ("prim::ListUnpack", "Tensor(1, 3)"),
+        ("prim::TupleConstruct", "(Tensor(2, 3), Tensor)"),
+        ("prim::TupleUnpack", "Tensor(2, 3)"),
+        ("prim::TupleUnpack", "Tensor"),
+        ("aten::neg", "Tensor(2, 3)"),
+    ]
+    check_graph(graph)
+
+
+def test_shapes_of_a_traced_model_are_found_again():
+    module = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten())
+    traced = torch.jit.trace(module, torch.rand(2, 1, 5, 5))
+    graph = traced.inlined_graph
+    given = [value.type() for value in graph.inputs()]
+    erase_shapes(graph)
+    for value, type_ in zip(graph.inputs()[1:], given[1:]):
+        value.setType(type_)
+    for node in graph.nodes():
+        if node.kind() == "prim::GetAttr" and node.s("name") in ("weight", "bias"):
+            value = module[0].weight if node.s("name") == "weight" else module[0].bias
+            node.output().inferTypeFrom(value)
+    assert graph.outputs()[0].type().str() == "Tensor"
+    propagate_shapes(graph)
+    assert graph.outputs()[0].type().str() == "Tensor(2, 18)"

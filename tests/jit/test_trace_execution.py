@@ -209,3 +209,33 @@ def test_modules_from_files(name):
     expected = traced(*build(torch)[1])
     torch.manual_seed(3)
     assert_close(loaded(*build(torch)[1]), expected)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.nn.LSTMCell(4, 3),
+        lambda: torch.nn.LSTMCell(4, 3, bias=False),
+        lambda: torch.nn.GRUCell(4, 3),
+        lambda: torch.nn.RNNCell(4, 3),
+        lambda: torch.nn.RNNCell(4, 3, nonlinearity="relu"),
+    ],
+)
+def test_cells_are_traced_as_their_parts(make):
+    torch.manual_seed(0)
+    module = make().double()
+    x = torch.rand(2, 4, dtype=torch.float64)
+    traced = torch.jit.trace(module, x)
+    assert "_cell(" not in str(traced.graph)
+    x = torch.rand(5, 4, dtype=torch.float64, requires_grad=True)
+    results = []
+    for run in (module, traced):
+        module.zero_grad()
+        found = run(x)
+        found = found if isinstance(found, tuple) else (found,)
+        grads = torch.autograd.grad(
+            sum([each.cos().sum() for each in found]), [x, *module.parameters()]
+        )
+        results.append([*found, *grads])
+    assert all([torch.allclose(a, b) for a, b in zip(*results)])
+    assert torch.autograd.gradgradcheck(lambda x: traced(x), (x,))

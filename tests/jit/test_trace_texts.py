@@ -11,11 +11,6 @@ import rushlight as torch
 from tests.jit import programs_trace, texts
 
 HOME = Path(__file__).resolve().parent.parent / "reference" / "jit"
-# Library code that is written otherwise here: the graphs compute the same in another way.
-DIFFERENT = {
-    "lstm_cell": "one operator, where PyTorch has its parts",
-    "multihead_attention": "sizes are computed in another order",
-}
 
 
 def recorded(family):
@@ -37,7 +32,7 @@ def test_function(name):
     assert texts.function_text(torch, build) == FUNCTIONS[name][0]
 
 
-@pytest.mark.parametrize("name", sorted(set(MODULES) - set(DIFFERENT)))
+@pytest.mark.parametrize("name", sorted(MODULES))
 def test_module(name):
     assert texts.module_text(torch, programs_trace.MODULES[name]) == MODULES[name][0]
 

@@ -64,6 +64,8 @@ class Insertion:
 
     def __init__(self, gm: GraphModule, env: Any, with_ranges: bool) -> None:
         self.graph = gm.graph
+        # The node that was reached, and the one that new nodes stand before.
+        self.place = self.before = gm.graph.output_node()
         self.env = env
         self.with_ranges = with_ranges
         self.readers: dict[Any, Reader] = {}
@@ -75,17 +77,15 @@ class Insertion:
         self.assertion = find_overload("aten", "_assert_scalar", "default")
         self.range_op = find_overload("aten", "sym_constrain_range", "default")
         self.size_op = find_overload("aten", "sym_constrain_range_for_size", "default")
-        self.size_query = find_overload("aten", "sym_size", "int")
 
     def run(self) -> None:
         nodes = list(self.graph.nodes)
         self.note_existing(nodes)
         for node, following in itertools.pairwise(nodes):
             self.bind(node)
-            if following.op == "placeholder":
-                continue
-            with self.graph.inserting_before(following):
-                self.insert_known(node)
+            if following.op != "placeholder":
+                self.place, self.before = node, node.next
+                self.insert_known()
 
     def note_existing(self, nodes: list[Node]) -> None:
         """What the graph asserts already."""
@@ -160,7 +160,7 @@ class Insertion:
             key, *rest = path
             if isinstance(key, CallMethodKey) and rest and key.name in ("size", "stride"):
                 query = find_overload("aten", f"sym_{key.name}", "int")
-                node = self.call(query, node, rest[0].idx)
+                node = self.known_query(query, node, rest[0].idx)
                 path = tuple(rest[1:])
                 continue
             if isinstance(key, CallMethodKey):
@@ -174,11 +174,29 @@ class Insertion:
             path = tuple(rest)
         return node
 
+    def known_query(self, query: Any, node: Node, dim: int) -> Node:
+        """The node that asks for a size; one that the graph has further down is moved here."""
+        for user in node.users:
+            if user.target is query and user.args == (node, dim):
+                if user is self.before:
+                    self.before = user.next
+                else:
+                    self.before.prepend(user)
+                return user
+        return self.call(query, node, dim)
+
     # ------------------------------------------------------------ nodes
 
+    def insert(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Node:
+        with self.graph.inserting_before(self.before):
+            node = self.graph.call_function(function, args, kwargs)
+        for key in INHERITED:
+            if key in self.place.meta:
+                node.meta[key] = self.place.meta[key]
+        return node
+
     def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
-        node = self.graph.call_function(function, args, kwargs)
-        self.origin(node)
+        node = self.insert(function, args, kwargs)
         values = [arg.meta.get("val") if isinstance(arg, Node) else arg for arg in args]
         value = self.symbolic(function, values)
         if value is not None:
@@ -211,16 +229,10 @@ class Insertion:
         found = getattr(values[0], name.removeprefix("sym_"))()
         return found[values[1]] if len(values) > 1 else found
 
-    def origin(self, node: Node) -> None:
-        for key in INHERITED:
-            if key in self.place.meta:
-                node.meta[key] = self.place.meta[key]
-
     # ------------------------------------------------------------ insertion
 
-    def insert_known(self, node: Node) -> None:
-        """All that became known with a node."""
-        self.place = node
+    def insert_known(self) -> None:
+        """All that became known with the node that was reached."""
         if self.with_ranges:
             for symbol in self.bound:
                 self.insert_ranges(symbol)
@@ -247,7 +259,7 @@ class Insertion:
     def constrain(self, op: Any, symbol: Any, limits: dict[str, Any]) -> None:
         if (op, symbol) not in self.constrained:
             self.constrained.add((op, symbol))
-            self.origin(self.graph.call_function(op, (self.value_of(symbol),), limits))
+            self.insert(op, (self.value_of(symbol),), limits)
 
     def insert_assertion(self, one: Any) -> None:
         canonical = self.canonical(one.expr)
@@ -258,4 +270,4 @@ class Insertion:
         if not isinstance(condition, Node):
             condition = self.call(operator.truth, condition)
         text = f"Runtime assertion failed for expression {one.expr} on node '{condition}'"
-        self.origin(self.graph.call_function(self.assertion, (condition, text)))
+        self.insert(self.assertion, (condition, text), {})

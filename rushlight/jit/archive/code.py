@@ -77,10 +77,15 @@ def function_code(function: Any) -> tuple[str, Constants]:
     return text, Constants(values)
 
 
+# Calls that run later: what makes them, and what their functions are called.
+CLOSURES = {
+    "prim::fork": ("fork", "__forked_function"),
+    "prim::awaitable": ("awaitable", "__awaitable_function"),
+}
 # Nodes that never stand inside an expression.
 STATEMENTS = frozenset(
     (
-        *("prim::Param", "prim::Loop", "prim::If", "prim::fork", "prim::PythonOp"),
+        *("prim::Param", "prim::Loop", "prim::If", "prim::PythonOp", *CLOSURES),
         *("prim::TupleUnpack", "prim::ListUnpack", "prim::Enter", "prim::Exit"),
     )
 )
@@ -240,6 +245,9 @@ class Printer:
             for value in reversed(node._inputs[:2]):
                 self.scan_value(node, value)
             return
+        if node._kind in CLOSURES:
+            # What a closure captures has a name.
+            return
         point = node
         for value in reversed(node._inputs):
             point = self.scan_value(point, value)
@@ -322,8 +330,8 @@ class Printer:
             self.statement(f"print({self.arguments(node._inputs)})")
         elif kind in ("prim::Enter", "prim::Exit"):
             self.context(node)
-        elif kind == "prim::fork":
-            self.fork(node)
+        elif kind in CLOSURES:
+            self.closure(node)
         elif not node._outputs:
             self.statement(self.expression(node))
         else:
@@ -403,23 +411,21 @@ class Printer:
             self.statement("pass")
         self.depth -= 1
 
-    def fork(self, node: Node) -> None:
+    def closure(self, node: Node) -> None:
+        """A call that runs later: a function without arguments over the names outside."""
+        word, name = CLOSURES[node._kind]
         graph = read(node, "Subgraph")
-        name = self.free_name("__fork")
-        inputs = [self.free_name(value.name_base() or "arg") for value in graph.inputs()]
+        name = self.free_name(name)
         inner = Printer(self.constants, self.must_be_readable)
-        inner.used = self.used
-        inner.taken = set(self.taken)
-        inner.names = dict(zip(graph.inputs(), inputs))
+        inner.used, inner.taken = self.used, self.taken
+        inner.names = {v: self.use(given) for v, given in zip(graph.inputs(), node._inputs)}
         inner.depth = self.depth + 1
         inner.scan(graph.top)
         inner.block(graph.top)
-        inner.statement(f"return {inner.use(graph.outputs()[0])}")
-        typed = [f"{n}: {self.type(v.type())}" for n, v in zip(inputs, graph.inputs())]
-        self.statement(f"def {name}({', '.join(typed)}):")
+        inner.finish(graph)
+        self.statement(f"def {name}():")
         self.lines += inner.lines
-        given = "".join([f", {self.use(value)}" for value in node._inputs])
-        self.statement(f"{self.name(node.output())} = fork({name}{given})")
+        self.statement(f"{self.name(node.output())} = {word}({name})")
 
     # -- expressions
 

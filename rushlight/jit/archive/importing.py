@@ -63,8 +63,9 @@ MOST_CHARACTERS = 64 << 20
 FORBIDDEN = frozenset(("aten::from_file", "aten::save", "prim::PythonOp"))
 FORMS = {
     *("annotate", "uninitialized", "unchecked_cast", "unchecked_unwrap_optional", "getattr"),
-    *("fork", "isinstance", "hasattr", "range"),
+    *("fork", "awaitable", "isinstance", "hasattr", "range"),
 }
+CLOSURES = ("__forked_function", "__awaitable_function")
 NUMBERS: dict[str, Any] = {
     "inf": math.inf,
     "nan": math.nan,
@@ -308,11 +309,19 @@ def check(node: ast.FunctionDef, source: SourceText) -> None:
     args = node.args
     if args.vararg or args.kwarg or args.posonlyargs or node.decorator_list:
         raise refuse(f"the signature of {node.name} is not known")
-    Checker(source).statements([each for each in node.body if not is_fork_body(each)])
+    SavedChecker(source).statements(node.body)
 
 
-def is_fork_body(node: ast.stmt) -> bool:
-    return isinstance(node, ast.FunctionDef) and node.name.startswith("__fork")
+class SavedChecker(Checker):
+    """Saved code has closures: functions without arguments that are run later."""
+
+    def statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith(CLOSURES):
+            if node.decorator_list or ast.unparse(node.args):
+                raise refuse(f"the signature of {node.name} is not known")
+            self.statements(node.body)
+        else:
+            super().statement(node)
 
 
 def parsed(node: ast.FunctionDef, source: SourceText) -> Parsed:

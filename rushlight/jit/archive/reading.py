@@ -18,6 +18,7 @@ from rushlight.io.containers import Archive
 from rushlight.io.rebuild import find_name
 from rushlight.io.walker import Inert, Known, Walker, fail, shown
 from rushlight.io.zipformat import LOCAL, Span
+from rushlight.jit.archive.code import CLOSURES
 from rushlight.jit.archive.importing import Importer, refuse
 from rushlight.jit.ir.types import ClassType, EnumType, TupleType
 from rushlight.jit.objects.modules import wrap_instance
@@ -159,7 +160,7 @@ def check_ends(cls: ClassType) -> None:
     graph = cls.methods["__setstate__"].graph.copy()
     inline_calls(graph)
     for node in graph.all_nodes():
-        if node.kind() in ("prim::Loop", "prim::CallFunction", "prim::CallMethod", "prim::fork"):
+        if node.kind() in ("prim::Loop", "prim::CallFunction", "prim::CallMethod", *CLOSURES):
             raise refuse(f"__setstate__ of {cls.dotted} has loops or calls that are not known")
 
 

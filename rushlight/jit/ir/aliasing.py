@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.ir.types import (
+    AwaitType,
     ClassType,
     DictType,
     FutureType,
@@ -48,7 +49,9 @@ CALLS = frozenset(
 
 def can_alias(type_: Type) -> bool:
     """Whether a value of the type can be written, or holds what can."""
-    if isinstance(type_, TensorType | ListType | DictType | ClassType | InterfaceType | FutureType):
+    if isinstance(
+        type_, TensorType | ListType | DictType | ClassType | InterfaceType | FutureType | AwaitType
+    ):
         return True
     if isinstance(type_, OptionalType | UnionType | TupleType):
         return any([can_alias(part) for part in type_.containedTypes()])

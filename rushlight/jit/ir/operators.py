@@ -248,6 +248,8 @@ EFFECTS = frozenset(
         *("prim::SetAttr", "prim::CallFunction", "prim::CallMethod", "prim::Enter", "prim::Exit"),
         *("prim::fork", "prim::awaitable", "prim::TimePoint", "prim::AddStatValue"),
         *("aten::warn", "aten::save", "aten::manual_seed", "aten::wait", "aten::set_grad_enabled"),
+        *("profiler::_record_function_enter", "profiler::_record_function_enter_new"),
+        "prim::awaitable_wait",
         *("aten::backward", "aten::_assert_async", "aten::_assert_tensor_metadata", "aten::seed"),
     )
 )

@@ -117,9 +117,18 @@ def cast_tuple(value: Any, type_: TupleType) -> Any:
     return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
 
 
+def shared_container(value: Any, type_: Type) -> Any:
+    """What a container that is shared with compiled code holds, if its type is the wanted one."""
+    from rushlight.jit.objects.containers import ScriptDict, ScriptList
+
+    if isinstance(value, ScriptList | ScriptDict) and value._type == type_:
+        return value._values
+    raise unable(value)
+
+
 def cast_list(value: Any, type_: ListType) -> Any:
     if not isinstance(value, tuple | list):
-        raise unable(value)
+        return shared_container(value, type_)
     element = type_.element
     if not isinstance(element, ListType | DictType | TupleType | ClassType | OptionalType):
         for item in value:
@@ -132,7 +141,7 @@ def cast_list(value: Any, type_: ListType) -> Any:
 
 def cast_dict(value: Any, type_: DictType) -> Any:
     if not isinstance(value, dict):
-        raise unable(value)
+        return shared_container(value, type_)
     return {cast_value(k, type_.key): cast_value(v, type_.value) for k, v in value.items()}
 
 

@@ -1,11 +1,11 @@
-"""Results of compiled code as Python gets them: objects as modules, the rest as it is."""
+"""Results of compiled code as Python gets them: objects as modules, copies of containers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.jit.ir.types import AnyType, ClassType, InterfaceType, Type
+from rushlight.jit.ir.types import AnyType, ClassType, DictType, InterfaceType, ListType, Type
 from rushlight.jit.unit import Instance
 
 
@@ -15,7 +15,8 @@ def converter(type_: Type) -> Callable[[Any], Any] | None:
 
 
 def holds_objects(type_: Type) -> bool:
-    if isinstance(type_, ClassType | InterfaceType | AnyType):
+    # Lists and dicts are copied: what Python writes to one is not the program's.
+    if isinstance(type_, ClassType | InterfaceType | AnyType | ListType | DictType):
         return True
     return any([holds_objects(part) for part in type_.containedTypes()])
 

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from rushlight.core.tensor import Tensor
+from rushlight.jit.awaits import _awaitable_nowait
 from rushlight.jit.ir.operators import graph_op, graph_text
 from rushlight.jit.ops.texts import print_values
 from rushlight.jit.runtime.errors import raise_exception
@@ -59,7 +60,9 @@ def unwrap_optional(optional: Any) -> Any:
 
 graph_text("{0}", "prim::unchecked_cast(t x) -> t",
            "prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)")  # fmt: skip
-graph_text("{0}.wait()", "aten::wait(Future(t) self) -> t")
+graph_text("{0}.wait()", "aten::wait(Future(t) self) -> t",
+           "prim::awaitable_wait(Await(t) self) -> t")  # fmt: skip
+graph_op("prim::awaitable_nowait(t self) -> Await(t)")(_awaitable_nowait)
 
 
 @graph_op("prim::tolist(...) -> ...")

@@ -303,6 +303,16 @@ def write_fork(w: Writer, node: Node) -> None:
     w.assign(node, f"{w.bind('start_fork', start_fork)}({given})")
 
 
+@form("prim::awaitable")
+def write_awaitable(w: Writer, node: Node) -> None:
+    from rushlight.jit.awaits import _awaitable
+    from rushlight.jit.runtime.program import compile_graph
+
+    program = compile_graph(node.read("g", "Subgraph"), "<awaited function>")
+    given = ", ".join([w.bind("awaited", program), *[w.text(value) for value in node._inputs]])
+    w.assign(node, f"{w.bind('awaitable', _awaitable)}({given})")
+
+
 @form("prim::DifferentiableGraph", "prim::FunctionalGraph", "prim::FusionGroup")
 def write_subgraph(w: Writer, node: Node) -> None:
     w.assign(node, f"{w.bind('subgraph', subgraph_program(node))}({listed(w, node)})")

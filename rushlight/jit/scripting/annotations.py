@@ -29,6 +29,7 @@ from rushlight.jit.ir.types import (
     TENSOR,
     AnyListType,
     AnyTupleType,
+    AwaitType,
     DictType,
     EnumType,
     FutureType,
@@ -156,6 +157,8 @@ def parametrized(annotation: Any, convert: Callable[[Any], Type]) -> Type | None
         return convert(args[0])
     if origin is not None and getattr(origin, "__name__", "") == "Future":
         return FutureType(convert(args[0]))
+    if origin is not None and getattr(origin, "__name__", "") == "_Await":
+        return AwaitType(convert(args[0]))
     return None
 
 

@@ -8,7 +8,7 @@ import sys
 import warnings
 from typing import Any, NamedTuple
 
-from rushlight.jit import futures
+from rushlight.jit import awaits, futures
 from rushlight.jit.scripting.annotations import BroadcastingList, check_type, type_from_annotation
 from rushlight.jit.scripting.classes import compile_class, interface
 from rushlight.jit.scripting.functions import add_overload, compile_called, overloads_of
@@ -39,7 +39,8 @@ def script(
     """Compile a function, a module or a class.
 
     A function gives a `ScriptFunction`, a module a `RecursiveScriptModule` with all that its
-    `forward` and exported methods call, a class itself, which compiled code may use from then on.
+    `forward` and exported methods call, a class itself, which compiled code may use from then on,
+    a list or a dict one that compiled code can write to.
     """
     from rushlight.jit.objects.functions import ScriptFunction
     from rushlight.jit.objects.modules import ScriptModule
@@ -60,6 +61,10 @@ def script(
         from rushlight.jit.scripting.recursive import script_module
 
         return script_module(obj)
+    if isinstance(obj, list | dict):
+        from rushlight.jit.objects.containers import ScriptDict, ScriptList
+
+        return ScriptList(obj) if isinstance(obj, list) else ScriptDict(obj)
     if inspect.isclass(obj):
         # A frame keeps the names that it was asked for: asked only where they are needed.
         return script_class(obj, sys._getframe(_frames_up + 1).f_locals)
@@ -179,4 +184,5 @@ FORMS: dict[Any, str] = {
     unwrap_optional: "unwrap_optional",
     futures.fork: "fork",
     futures.wait: "wait",
+    awaits._awaitable: "awaitable",
 }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
-from rushlight.jit.ir.graph import Graph, Value
+from rushlight.jit.ir.graph import Value
 from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.types import (
     NONE,
     STR,
     TENSOR,
+    AwaitType,
     DictType,
     FutureType,
     ListType,
@@ -18,6 +20,7 @@ from rushlight.jit.ir.types import (
     Type,
 )
 from rushlight.jit.scripting.base import MAX_INT
+from rushlight.jit.scripting.closures import ClosureValue, take_out
 from rushlight.jit.scripting.indexing import Indexing
 from rushlight.jit.scripting.sources import fail_at
 from rushlight.jit.scripting.values import (
@@ -201,29 +204,32 @@ class Calls(Indexing):
 
     def form_fork(self, node: ast.Call, hint: Type | None) -> Sugared:
         """The call becomes a graph of its own, which another thread runs."""
+        return self.put_off(node, "prim::fork", FutureType)
+
+    def form_awaitable(self, node: ast.Call, hint: Type | None) -> Sugared:
+        """The call becomes a graph of its own, which runs when its result is asked for."""
+        return self.put_off(node, "prim::awaitable", AwaitType)
+
+    def put_off(self, node: ast.Call, kind: str, wrap: Callable[[Type], Type]) -> Sugared:
         place = self.place(node)
+        if not node.args:
+            fail_at(place, "Expected at least one argument to fork()")
         callee = self.sugared(node.args[0])
-        args = self.args_of(node.args[1:])
-        kwargs = self.kwargs_of(node.keywords)
-        self.note_call(node)
-        made = self.insert(self.graph.create("prim::fork"), place)
-        block = made.addBlock()
-        with self.graph.insert_point_guard(block):
-            result = callee.call(place, self, args, kwargs, 1).as_value(place, self)
-            block.registerOutput(result)
-        made.output().setType(FutureType(result.type()))
-        subgraph = Graph()
-        mapping: dict[Value, Value] = {}
-        for inner in block.nodes():
-            for value in inner.inputs():
-                if value not in mapping and value.node().owningBlock() is not block:
-                    mapping[value] = subgraph.addInput().copyMetadata(value)
-                    made.addInput(value)
-        for inner in block.nodes():
-            subgraph.appendNode(subgraph.createClone(inner, mapping))
-        subgraph.registerOutput(mapping[result])
-        made.eraseBlock(0)
+        if isinstance(callee, ClosureValue):
+            made = self.insert(self.graph.create(kind, callee.captured(self)), place)
+            subgraph, result = callee.graph(self, made.inputs())
+        else:
+            args = self.args_of(node.args[1:])
+            kwargs = self.kwargs_of(node.keywords)
+            self.note_call(node)
+            made = self.insert(self.graph.create(kind), place)
+            block = made.addBlock()
+            with self.graph.insert_point_guard(block):
+                found = callee.call(place, self, args, kwargs, 1).as_value(place, self)
+                block.registerOutput(found)
+            subgraph, result = take_out(made, block), found.type()
         made.write("g", "Subgraph", subgraph)
+        made.output().setType(wrap(result))
         return SimpleValue(made.output())
 
     def form_wait(self, node: ast.Call, hint: Type | None) -> Sugared:

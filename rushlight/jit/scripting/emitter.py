@@ -27,6 +27,7 @@ from rushlight.jit.ir.types import (
     UnionType,
 )
 from rushlight.jit.scripting.base import MAX_INT
+from rushlight.jit.scripting.closures import ClosureValue
 from rushlight.jit.scripting.environment import Frame, insert_store
 from rushlight.jit.scripting.expressions import OPERATORS, Expressions
 from rushlight.jit.scripting.names import is_meaningful
@@ -111,6 +112,9 @@ class Emitter(Expressions):
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             return
         self.sugared(node.value, 0)
+
+    def stmt_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.frame.set(self.place(node), node.name, ClosureValue(node))
 
     def stmt_Pass(self, node: ast.Pass) -> None:
         pass

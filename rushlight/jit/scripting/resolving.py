@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
+from rushlight.jit import awaits
 from rushlight.jit.ir.operators import overloads
 from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.types import (
@@ -450,6 +451,10 @@ MATH = {
     for name, function in vars(math).items()
     if callable(function) and not name.startswith("_")
 }
+AWAITS = {
+    awaits._awaitable_wait: "prim::awaitable_wait",
+    awaits._awaitable_nowait: "prim::awaitable_nowait",
+}
 BUILTINS: MutableMapping[Any, str | None] = weakref.WeakKeyDictionary()
 
 
@@ -471,6 +476,8 @@ def look_for_builtin(found: Any) -> str | None:
 
     if found is warnings.warn:
         return "aten::warn"
+    if found in AWAITS:
+        return AWAITS[found]
     if found in MATH:
         return MATH[found] if takes_numbers(MATH[found]) else None
     kind = operator_kind(found)

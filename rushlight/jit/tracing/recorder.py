@@ -2,7 +2,7 @@
 
 A node has every argument of the operator's schema, defaults too, each constant its own node. What
 the operator does inside is not recorded, but for operators that torch's graphs do not have:
-convolutions by their number of dimensions, and those that return no tensor.
+convolutions by their number of dimensions, cells, and those that return no tensor.
 """
 
 from __future__ import annotations
@@ -255,6 +255,14 @@ def record_convolution(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]
     value = recorder.add_output(node, result)
     value.setType(value.type().replaced(requires_grad=False))  # type: ignore[attr-defined]
     return result
+
+
+@rule("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
+def record_cell(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> Any:
+    from rushlight.jit.tracing.cells import run_parts
+
+    with changed(excluded=LOCAL.state.excluded | OVERRIDES):
+        return run_parts(op.base_name, args)
 
 
 @rule("to")

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from rushlight.core.dtype import bool_
+from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 
 __all__ = ["SDPBackend", "sdpa_kernel"]
@@ -186,7 +187,7 @@ def take_apart(projected: Any, count: int, size: Any) -> Any:
 
 def project_together(query: Any, key: Any, value: Any, weight: Any, bias: Any) -> Any:
     """The operands by one weight; those that are the same tensor in one product."""
-    size = query.shape[-1]
+    size = query.size(-1)
     if key is value and query is key:
         return take_apart(functions.linear(query, weight, bias), 3, size)
     if key is value:
@@ -223,11 +224,11 @@ def project_apart(operands: Any, weights: Any, bias: Any) -> Any:
     return found
 
 
-def by_head(tensor: Any, given: Any, name: str, rows: Any, size: Any) -> Any:
+def by_head(tensor: Any, given: Any, name: str, batch: Any, num_heads: int, size: Any) -> Any:
     """Keys or values as (sample and head, step, feature), or those that the caller gave."""
     if given is None:
-        return tensor.view(tensor.shape[0], rows, size).transpose(0, 1)
-    for dim, wanted in ((0, rows), (2, size)):
+        return tensor.view(tensor.shape[0], batch * num_heads, size).transpose(0, 1)
+    for dim, wanted in ((0, batch * num_heads), (2, size)):
         if given.shape[dim] != wanted:
             raise AssertionError(
                 f"expecting {name}.size({dim}) of {wanted}, but got {given.shape[dim]}"
@@ -238,12 +239,13 @@ def by_head(tensor: Any, given: Any, name: str, rows: Any, size: Any) -> Any:
 # -- the function ----------------------------------------------------------------------------------
 
 
-def head_size(query: Any, key: Any, value: Any, embed_dim: Any, num_heads: int, apart: bool) -> Any:
+def head_size(found: Any, key: Any, value: Any, embed_dim: Any, num_heads: int, apart: bool) -> Any:
     """Features of each head, once sizes are known to agree."""
-    found = query.shape[-1]
     if found != embed_dim:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim}, but got {found}")
-    size = found // num_heads
+    # torch: a traced size is divided as tensors are.
+    traced = isinstance(found, Tensor)
+    size = found.div(num_heads, rounding_mode="trunc") if traced else found // num_heads
     if size * num_heads != found:
         raise AssertionError(f"embed_dim {found} not divisible by num_heads {num_heads}")
     if apart and key.shape[:2] != value.shape[:2]:
@@ -297,7 +299,7 @@ def multi_head_attention_forward(
     attn_mask, is_causal = own_mask(
         attn_mask, is_causal, key_padding_mask is not None, need_weights, query.dtype
     )
-    size = head_size(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
+    size = head_size(features, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     if attn_mask is not None:
         attn_mask = three_dims(attn_mask, batch, num_heads, queries, key.shape[0])
     if use_separate_proj_weight:
@@ -311,12 +313,11 @@ def multi_head_attention_forward(
         k = functions.cat([k, bias_k.repeat(1, batch, 1)])
         v = functions.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = longer(attn_mask), longer(key_padding_mask)
-    rows = batch * num_heads
-    q = q.view(queries, rows, size).transpose(0, 1)
-    k = by_head(k, static_k, "static_k", rows, size)
-    v = by_head(v, static_v, "static_v", rows, size)
+    q = q.view(queries, batch * num_heads, size).transpose(0, 1)
+    k = by_head(k, static_k, "static_k", batch, num_heads, size)
+    v = by_head(v, static_v, "static_v", batch, num_heads, size)
     if add_zero_attn:
-        zeros = functions.zeros((rows, 1, size), dtype=k.dtype, device=k.device)
+        zeros = functions.zeros((batch * num_heads, 1, size), dtype=k.dtype, device=k.device)
         k, v = functions.cat([k, zeros], 1), functions.cat([v, zeros], 1)
         attn_mask, key_padding_mask = longer(attn_mask), longer(key_padding_mask)
     keys = k.shape[1]
@@ -332,7 +333,8 @@ def multi_head_attention_forward(
         if not batched:
             weights = weights.squeeze(0)
     else:
-        output, weights = attended(q, k, v, attn_mask, chance, is_causal, batch, num_heads), None
+        sizes = (batch, num_heads, queries, keys, size)
+        output, weights = attended(q, k, v, attn_mask, chance, is_causal, sizes), None
         output = output.permute(2, 0, 1, 3).reshape(batch * queries, features)
     output = functions.linear(output, out_proj_weight, out_proj_bias)
     output = output.view(queries, batch, output.shape[1])
@@ -351,10 +353,12 @@ def weighted_sum(q: Any, k: Any, v: Any, mask: Any, chance: float) -> tuple[Any,
 
 
 def attended(
-    q: Any, k: Any, v: Any, mask: Any, chance: float, is_causal: bool, batch: Any, heads: int
+    q: Any, k: Any, v: Any, mask: Any, chance: float, is_causal: bool, sizes: tuple[Any, ...]
 ) -> Any:
+    batch, heads, queries, keys, size = sizes
     if mask is not None:
         alone = mask.dim() == 3 and mask.shape[0] == 1
-        mask = mask.unsqueeze(0) if alone else mask.view(batch, heads, -1, k.shape[1])
-    q, k, v = (t.view(batch, heads, t.shape[1], t.shape[2]) for t in (q, k, v))
+        mask = mask.unsqueeze(0) if alone else mask.view(batch, heads, -1, keys)
+    q = q.view(batch, heads, queries, size)
+    k, v = (t.view(batch, heads, keys, size) for t in (k, v))
     return functions.scaled_dot_product_attention(q, k, v, mask, chance, is_causal)

@@ -118,7 +118,8 @@ def dropout_scale(p: float, train: bool | None) -> float:
 @native_dropout.shape
 def _(input: Any, p: float, train: bool | None) -> Any:
     # torch: outside training any dtype passes; the noise is floating point.
-    if train is not False and input.numel() and input._dtype.category < dtypes.FLOAT:
+    is_whole = input._dtype.category < dtypes.FLOAT
+    if train is not False and is_whole and not geometry.is_size(input.numel(), 0):
         name = input._dtype.scalar_type_name
         raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
     strides = preserved(input, None)

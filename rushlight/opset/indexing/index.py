@@ -223,7 +223,9 @@ def index_entries(self: Any, indices: Any) -> list[Any]:
     for index in indices:
         if index is not None and index._dtype in MASKS:
             if index._array is None:
-                count = unknown_size(index_tensor, "the number of elements that a mask selects")
+                count = unknown_size(
+                    index_tensor, "the number of elements that a mask selects", index.numel()
+                )
                 entries += [((count,), (1,))] * index.dim()
                 continue
             whole = [None] * len(entries)
@@ -711,7 +713,7 @@ nonzero_rows = op(
 @nonzero_rows.shape
 def _(self: Any) -> Any:
     if self._array is None:
-        count = unknown_size(nonzero_rows, "the number of results")
+        count = unknown_size(nonzero_rows, "the number of results", self.numel())
     else:
         count = int(np.count_nonzero(self._array))
     ndim = self.dim()

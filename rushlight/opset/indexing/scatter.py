@@ -144,8 +144,8 @@ def check_scatter(name: str, self: Any, dim: int, index: Any, src: Any = None) -
     for axis, size in enumerate(wanted):
         if given is not None:
             geometry.wrap_dim(axis, len(given))
-            fits = fits and size <= (given[axis] if given else 1)
-        fits = fits and (axis == dim or size <= sizes[axis])
+            fits = fits and not geometry.decided(size > (given[axis] if given else 1))
+        fits = fits and (axis == dim or not geometry.decided(size > sizes[axis]))
     if not fits:
         against = "" if given is None else (
             f" and to be no larger size than src {geometry.show(given)}"

@@ -457,7 +457,8 @@ def check_mv(self: Any, mat: Any, vec: Any, self_shape: Any) -> None:
             f"{len(vec.shape)}"
         )
     length = self_shape[0] if len(self_shape) == 1 else 1
-    if mat.shape[1] != vec.shape[0] or (length != mat.shape[0] and length != 1):
+    fits = geometry.is_size(length, 1) or not geometry.decided(length != mat.shape[0])
+    if not fits or geometry.decided(mat.shape[1] != vec.shape[0]):
         raise RuntimeError(
             f"size mismatch, got input ({length}), mat ({times(mat.shape)}), vec ({vec.shape[0]})"
         )

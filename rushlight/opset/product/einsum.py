@@ -343,7 +343,7 @@ def reduce_ready(
     summed: list[int] = []
     alone: tuple[list[int], list[int]] = ([], [])
     for axis in range(kept, total):
-        in_left, in_right = left.shape[axis] != 1, right.shape[axis] != 1
+        in_left, in_right = (not geometry.is_size(side.shape[axis], 1) for side in (left, right))
         if in_left and in_right:
             remaining[axis] -= 1
             if remaining[axis] == 1:

@@ -746,7 +746,9 @@ MATRIX_MODE_THRESHOLD = 25
 def is_large(x1: Any, x2: Any) -> bool:
     """Whether one product of matrices is the better way to all distances."""
     rows = x1.shape[-2], x2.shape[-2]
-    return 0 not in rows and any(count > MATRIX_MODE_THRESHOLD for count in rows)
+    if any(geometry.is_size(count, 0) for count in rows):
+        return False
+    return any(geometry.decided(count > MATRIX_MODE_THRESHOLD) for count in rows)
 
 
 @composite(

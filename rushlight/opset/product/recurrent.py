@@ -791,10 +791,9 @@ define("rnn_tanh", TANH)
 define("rnn_relu", RELU)
 
 
-def run_cell(mode: int, input: Any, states: tuple[Any, ...], weights: Any) -> tuple[Any, ...]:
-    """The next states: a layer of one step."""
-    w_ih, w_hh, b_ih, b_hh, _ = weights
-    if input.shape[-1] != w_ih.shape[1]:
+def check_cell(mode: int, input: Any, states: tuple[Any, ...], w_ih: Any, w_hh: Any) -> None:
+    """Refuses operands of one step whose sizes do not fit."""
+    if geometry.decided(input.shape[-1] != w_ih.shape[1]):
         raise RuntimeError(
             f"input has inconsistent input_size: got {input.shape[-1]} expected {w_ih.shape[1]}"
         )
@@ -810,6 +809,12 @@ def run_cell(mode: int, input: Any, states: tuple[Any, ...], weights: Any) -> tu
                 f"hidden{number} has inconsistent hidden_size: got {state.shape[1]}, expected "
                 f"{size}"
             )
+
+
+def run_cell(mode: int, input: Any, states: tuple[Any, ...], weights: Any) -> tuple[Any, ...]:
+    """The next states: a layer of one step."""
+    w_ih, w_hh, b_ih, b_hh, _ = weights
+    check_cell(mode, input, states, w_ih, w_hh)
     sizes = [input.shape[0]]
     whole = input.dim() == 2 and (b_ih is None) == (b_hh is None)
     if whole and at_once(mode, input, weights, states, sizes):

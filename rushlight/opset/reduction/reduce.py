@@ -260,7 +260,7 @@ def sum_to_size(self: Any, size: Any) -> Any:
         return self.sum()
     gone = list(range(lead))
     for at, wanted in enumerate(size):
-        if wanted == 1 and shape[lead + at] != 1:
+        if geometry.is_size(wanted, 1) and not geometry.is_size(shape[lead + at], 1):
             gone.append(lead + at)
     result = self.sum(gone, True) if gone else self
     return result.view(size) if lead else result

@@ -267,7 +267,7 @@ def unique_shape(self: Any, inverse: bool, counts: bool, dim: int | None) -> Any
     """Values, inverse and counts of an operand without values; `inverse` and `counts` say which
     are asked for, empty otherwise."""
     sizes = sizes_of(self)
-    found = unknown_size(unique2, "the number of results")
+    found = unknown_size(unique2, "the number of results", self.numel())
     if dim is None:
         values, places = (found,), sizes
     else:

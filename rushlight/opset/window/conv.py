@@ -410,7 +410,7 @@ def check_output(
         )
     sizes = input.shape[2:]
     found = transposed_sizes(sizes, weight.shape[2:], stride, padding, dilation, output_padding)
-    if any(size < 0 for size in found):
+    if any(geometry.decided(size < 0) for size in found):
         raise RuntimeError(
             f"Given input size per channel: ({' x '.join(map(str, sizes))}). Calculated output "
             f"size per channel: ({' x '.join(map(str, found))}). Output size is too small"
