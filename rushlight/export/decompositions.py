@@ -19,7 +19,7 @@ from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.functional import FunctionalMode, may_alias
-from rushlight.core.op import OpOverload, Tag
+from rushlight.core.op import OpOverload, Tag, find_overload
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
@@ -149,8 +149,17 @@ MAYBE_ALIASING = frozenset(
 )  # fmt: skip
 
 
-class KeepingMode(FunctionalMode):
-    """Functionalization above autograd that takes composites apart, but for some."""
+class DecomposingMode(FunctionalMode):
+    """Functionalization of programs, whose constants are inputs: what copies one copies a value."""
+
+    def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        if op.base_name == "lift_fresh_copy":
+            return super().process(find_overload("aten", "clone", "default"), (args[0], None))
+        return super().process(op, args)
+
+
+class KeepingMode(DecomposingMode):
+    """The same above autograd: composites are taken apart, but for some."""
 
     def __init__(self, kept: Iterable[OpOverload]) -> None:
         super().__init__(pre_dispatch=True)
@@ -226,6 +235,7 @@ class Decomposing:
             if spec.kind is InputKind.USER_INPUT
         ]
         name_nodes(module, signature, names)
+        module.meta.update(self.source.meta)
         self.program = self.with_calls(module)
         made = self.program._update(
             module,
@@ -265,7 +275,7 @@ class Decomposing:
         given = self.inputs()
         flat = FlatFunction(self.interpret, pytree.tree_structure((tuple(given), {})))
         above = bool(self.kept)
-        make_mode = (lambda: KeepingMode(self.kept)) if above else None
+        make_mode = (lambda: KeepingMode(self.kept)) if above else DecomposingMode
         tracing = Tracing(self.mode, self.rules, above, self.describe, make_mode)
         random_state = (default_generator._seed, default_generator._offset)
         with exporting(), changed(grad=False, fake=None), as_export(self.mode):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core.hop import HigherOrderOperator
-from rushlight.core.op import OpOverload
+from rushlight.core.op import OpOverload, Tag
 from rushlight.core.tensor import Tensor, values_of
 from rushlight.export.program import ExportedProgram
 from rushlight.export.signature import ConstantArgument, InputKind, OutputKind
@@ -68,9 +68,9 @@ class Walk:
             return found
         if isinstance(target, OpOverload):
             translation = find_translation(target.base_name, target.overload or "default")
-            if translation is None or target.namespace != "aten":
-                raise refuse_op(str(target))
             arguments = [self.value(each) for each in by_schema(target, node)]
+            if translation is None or target.namespace != "aten":
+                return self.known(target, node)
         elif isinstance(target, HigherOrderOperator):
             return self.higher_order(target, node)
         else:
@@ -83,6 +83,16 @@ class Walk:
         except OnnxExporterError as failure:
             failure.add_note(f"While translating {node.format_node()}")
             raise
+
+    def known(self, op: OpOverload, node: Node) -> Any:
+        """The result of an op without a translation: a constant, if nothing varies in it."""
+        like = node.meta.get("val")
+        varies = node.all_input_nodes or Tag.nondeterministic_seeded in op.tags
+        plain = isinstance(like, Tensor) and like.layout.name == "strided"
+        if varies or not plain or like.dtype.is_complex:
+            raise refuse_op(str(op))
+        found = op(*node.args, **node.kwargs)
+        return self.builder.weight(node.name, values_of(found), found.dtype, like)
 
     # -- graphs within graphs ----------------------------------------------------------------------
 

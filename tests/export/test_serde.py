@@ -286,6 +286,18 @@ def node_of(data, place=0):
     return graph_of(data)["nodes"][place]
 
 
+def in_spec_of(keyword):
+    leaf = {"type": None, "context": None, "children_spec": []}
+    args = {"type": "builtins.tuple", "context": "null", "children_spec": []}
+    kwargs = {
+        "type": "builtins.dict",
+        "context": json.dumps([keyword]),
+        "children_spec": [leaf],
+    }
+    both = {"type": "builtins.tuple", "context": "null", "children_spec": [args, kwargs]}
+    return json.dumps([1, both])
+
+
 CHANGES = {
     "an operator nobody has": lambda d: node_of(d).update(target="torch.ops.aten.nothing.default"),
     "a function of Python": lambda d: node_of(d).update(target="os.system"),
@@ -320,6 +332,18 @@ CHANGES = {
     "a parameter of Python's": lambda d: d["graph_module"]["signature"]["input_specs"][0][
         "parameter"
     ].update(parameter_name="__class__"),
+    "a parameter that is code": lambda d: d["graph_module"]["signature"]["input_specs"][0][
+        "parameter"
+    ].update(parameter_name='a"),print("b'),
+    "a module that is code": lambda d: d["graph_module"]["module_call_graph"][0].update(
+        fqn='a"),print("b'
+    ),
+    "a keyword that is code": lambda d: d["graph_module"]["module_call_graph"][0][
+        "signature"
+    ].update(in_spec=in_spec_of("x': print('y'), 'z")),
+    "a parameter of the call that is code": lambda d: d["graph_module"]["module_call_graph"][0][
+        "signature"
+    ].update(forward_arg_names=["x=print()"]),
     "an input too few": lambda d: graph_of(d)["inputs"].pop(),
     "a tree of unknown classes": lambda d: d["graph_module"]["module_call_graph"][0][
         "signature"

@@ -153,6 +153,17 @@ def test_weights_that_nothing_uses_are_left_out():
     assert [weight.name for weight in program.model.graph.weights] == ["used"]
 
 
+def test_tensors_that_nothing_varies_are_constants(runtime):
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return x * torch.hann_window(8), torch.tril_indices(3, 3)
+
+    program = torch.onnx.export(Model(), (torch.ones(8),))
+    window, places = program(torch.ones(8))
+    torch.testing.assert_close(window, torch.hann_window(8))
+    assert places.equal(torch.tril_indices(3, 3))
+
+
 class Sampled(torch.nn.Module):
     def forward(self, x):
         return torch.bernoulli(x)

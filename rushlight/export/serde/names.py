@@ -77,7 +77,8 @@ SYM_OPS: dict[str, Any] = {
 }
 ARGUMENT_NAMES = {"torch.sym_ite": ("b", "t", "f"), "math": ("x",)}
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,999}\Z", re.ASCII)
-PATH_PART = re.compile(r"[^\s.]{1,1000}\Z")
+# What stands in code between quotes, if it is no identifier.
+PATH_PART = re.compile(r"[^\s.'\"\\]{1,1000}\Z")
 
 
 def coded(table: dict[int, Any], value: Any, what: str) -> int:

@@ -215,12 +215,26 @@ def read_call_graph(entries: list[Record]) -> list[sig.ModuleCallEntry]:
             signature = sig.ModuleCallSignature(
                 inputs=[read_argument(arg) for arg in data.inputs],
                 outputs=[read_argument(arg) for arg in data.outputs],
-                in_spec=read_tree(data.in_spec),
+                in_spec=named_arguments(read_tree(data.in_spec)),
                 out_spec=read_tree(data.out_spec),
                 forward_arg_names=[check_identifier(name) for name in names] if names else None,
             )
-        found.append(sig.ModuleCallEntry(entry.fqn, signature))
+        found.append(sig.ModuleCallEntry(entry.fqn and check_path(entry.fqn), signature))
     return found
+
+
+def named_arguments(spec: TreeSpec) -> TreeSpec:
+    """The spec of (args, kwargs), whose keywords become parameters of code."""
+    if spec.is_leaf() or spec.num_children != 2:
+        raise refuse("the arguments of a call are not (args, kwargs)")
+    keywords = spec.children_specs[1]
+    if keywords.type is not dict:
+        raise refuse("the keywords of a call are no dict")
+    for name in keywords.context or ():
+        if type(name) is not str:
+            raise refuse("a keyword of a call is no name")
+        check_identifier(name)
+    return spec
 
 
 def read_tree(text: str) -> TreeSpec:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight.onnx.building import BOOL, INT64, Builder, Value, translates
 from rushlight.onnx.refusals import refuse
-from rushlight.onnx.translations.pointwise import chosen
+from rushlight.onnx.translations.pointwise import chosen, common_type
 from rushlight.onnx.translations.shapes import LARGEST
 
 
@@ -213,6 +213,41 @@ def written(b: Builder, x: Value, source: Value, dim: int, places: Value) -> Val
     updates = b.transpose(b.cast(source, x.dtype), order)
     found = b.op("ScatterND", moved, b.unsqueeze(places, -1), updates)
     return b.transpose(found, [order.index(each) for each in range(x.rank)])
+
+
+@translates("masked_select.default")
+def masked_select(b: Builder, x: Value, mask: Value) -> Value:
+    if str(x.shape) != str(mask.shape):
+        x = b.op("Expand", x, b.op("Shape", mask, dtype=INT64))
+        mask = b.op("Expand", mask, b.op("Shape", x, dtype=INT64))
+    return b.op("Compress", b.reshape(x, [-1]), b.reshape(mask, [-1]), axis=0)
+
+
+@translates("bucketize.Tensor")
+def bucketize(
+    b: Builder, x: Value, bounds: Value, small: bool = False, right: bool = False
+) -> Value:
+    """How many bounds lie below each value."""
+    dtype = common_type(x, bounds)
+    values = b.unsqueeze(b.cast(x, dtype), -1)
+    below = "LessOrEqual" if right else "Less"
+    found = b.op(below, b.cast(bounds, dtype), values, dtype=BOOL)
+    return b.reduce("ReduceSum", b.cast(found, INT64), [-1], False)
+
+
+@translates("searchsorted.Tensor")
+def searchsorted(
+    b: Builder, bounds: Value, x: Value, small: bool, right: bool, side: str | None, sorter: Any
+) -> Value:
+    if bounds.rank != 1 or sorter is not None:
+        raise refuse("searchsorted of several rows, or with a sorter")
+    return bucketize(b, x, bounds, small, right or side == "right")
+
+
+@translates("scatter.reduce")
+def scatter_with(b: Builder, x: Value, dim: int, index: Value, source: Value, how: str) -> Value:
+    word = {"add": "add", "multiply": "mul"}[how]
+    return scattered(b, x, dim, index, fitting(b, source, index), word)
 
 
 @translates("nonzero.default")

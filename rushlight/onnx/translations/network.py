@@ -354,6 +354,19 @@ def grid_sampler(
     )  # fmt: skip
 
 
+@translates("col2im.default")
+def col2im(
+    b: Builder, x: Value, sizes: Sequence[Any], kernel: Any, dilation: Any, padding: Any,
+    stride: Any,
+) -> Value:  # fmt: skip
+    x, alone = batched(b, x, 3)
+    found = b.op(
+        "Col2Im", x, b.ints(sizes), b.ints(spread(kernel, 2)),
+        dilations=spread(dilation, 2), pads=spread(padding, 2) * 2, strides=spread(stride, 2),
+    )  # fmt: skip
+    return b.squeeze(found, 0) if alone else found
+
+
 # -- attention ----------------------------------------------------------------------------------
 
 

@@ -366,6 +366,61 @@ def nan_to_num(b: Builder, x: Value, nan: Any, posinf: Any, neginf: Any) -> Valu
     return b.op("Where", b.op("IsNaN", x, dtype=BOOL), missing, x, dtype=x.dtype)
 
 
+@translates("erfc.default", "special_erfc.default")
+def erfc(b: Builder, x: Value) -> Value:
+    x = b.cast(x, out_type(b))
+    return b.op("Sub", b.number(1, x.dtype), b.op("Erf", x))
+
+
+@translates("hypot.default")
+def hypot(b: Builder, x: Value, y: Value) -> Value:
+    dtype = out_type(b)
+    squares = [b.op("Mul", each, each) for each in (b.cast(x, dtype), b.cast(y, dtype))]
+    return b.op("Sqrt", b.op("Add", *squares))
+
+
+@translates("fmax.default")
+def fmax(b: Builder, x: Value, y: Value) -> Value:
+    return known_extreme(b, "Max", x, y)
+
+
+@translates("fmin.default")
+def fmin(b: Builder, x: Value, y: Value) -> Value:
+    return known_extreme(b, "Min", x, y)
+
+
+def known_extreme(b: Builder, op: str, x: Value, y: Value) -> Value:
+    """An extreme that passes over NaNs."""
+    dtype = out_type(b)
+    x, y = b.cast(x, dtype), b.cast(y, dtype)
+    if not dtype.is_floating_point:
+        return b.op(op, x, y)
+    left = chosen(b, b.op("IsNaN", x, dtype=BOOL), y, x)
+    right = chosen(b, b.op("IsNaN", y, dtype=BOOL), x, y)
+    return b.op(op, left, right)
+
+
+@translates("copysign")
+def copysign(b: Builder, x: Any, y: Any) -> Value:
+    size = b.op("Abs", b.number(x, out_type(b)))
+    sign = b.number(y, out_type(b))
+    is_negative = b.op("Less", sign, b.number(0, sign.dtype), dtype=BOOL)
+    return chosen(b, is_negative, b.op("Neg", size), size)
+
+
+@translates("signbit.default")
+def signbit(b: Builder, x: Value) -> Value:
+    if x.dtype is BOOL:
+        return never(b, x)
+    return b.op("Less", x, b.number(0, x.dtype), dtype=BOOL)
+
+
+@translates("round.decimals")
+def round_decimals(b: Builder, x: Value, decimals: int) -> Value:
+    factor = b.number(10.0**decimals, x.dtype)
+    return b.op("Div", b.op("Round", b.op("Mul", x, factor)), factor)
+
+
 # -- choices ------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.onnx.building import Builder, Value, translates
+from rushlight.onnx.refusals import refuse
 from rushlight.onnx.translations.pointwise import scaled
 
 
@@ -60,3 +61,17 @@ def trilinear(
         wide.append(found)
     product = b.op("Mul", b.op("Mul", wide[0], wide[1]), wide[2])
     return b.reduce("ReduceSum", product, list(sumdim), False) if sumdim else product
+
+
+@translates("_linalg_det.default")
+def det(b: Builder, x: Value) -> list[Value | None]:
+    return [b.op("Det", x), None, None]
+
+
+@translates("_cdist_forward.default")
+def cdist(b: Builder, x: Value, y: Value, order: float, mode: Any = None) -> Value:
+    distance = b.op("Sub", b.unsqueeze(x, -2), b.unsqueeze(y, -3))
+    words = {1.0: "ReduceL1", 2.0: "ReduceL2"}
+    if order not in words:
+        raise refuse(f"distances of order {order}")
+    return b.reduce(words[order], distance, [-1], False)

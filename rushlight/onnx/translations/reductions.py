@@ -264,6 +264,28 @@ def sort_stable(b: Builder, x: Value, stable: Any, dim: int, descending: bool) -
     return sort(b, x, dim, descending)
 
 
+@translates("kthvalue.default")
+def kthvalue(b: Builder, x: Value, k: int, dim: int, keep: bool) -> list[Value]:
+    found = topk(b, x, k, dim, False, True)
+    last = b.number(k - 1, INT64) if not keep else b.ints([k - 1])
+    return [b.op("Gather", each, last, axis=dim) for each in found]
+
+
+@translates("median.dim")
+def median_dim(b: Builder, x: Value, dim: int, keep: bool) -> list[Value]:
+    if x.rank == 0 or not isinstance(x.shape[dim], int):
+        raise refuse("a median over a size that is not known")
+    return kthvalue(b, x, (x.shape[dim] - 1) // 2 + 1, dim, keep)
+
+
+@translates("median.default")
+def median(b: Builder, x: Value) -> Value:
+    total = math.prod(x.shape)
+    if not isinstance(total, int) or not total:
+        raise refuse("a median over a size that is not known")
+    return kthvalue(b, b.reshape(x, [-1]), (total - 1) // 2 + 1, 0, False)[0]
+
+
 @translates("argsort.default")
 def argsort(b: Builder, x: Value, dim: int, descending: bool) -> Value:
     return sort(b, x, dim, descending)[1]

@@ -233,6 +233,19 @@ def padded(b: Builder, x: Value, pads: Sequence[Any], mode: str, value: Value | 
     return b.op("Pad", x, b.ints([*starts, *ends]), value, mode=mode)
 
 
+@translates("diagonal.default", "diagonal_copy.default")
+def diagonal(b: Builder, x: Value, offset: int = 0, first: int = 0, second: int = 1) -> Value:
+    first, second = first % x.rank, second % x.rank
+    rows, columns = x.shape[first], x.shape[second]
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise refuse("a diagonal of sizes that are not known")
+    order = [dim for dim in range(x.rank) if dim not in (first, second)]
+    outer = [b.size(x, dim) for dim in order]
+    flat = b.reshape(b.transpose(x, [*order, first, second]), [*outer, rows * columns])
+    places = [row * columns + row + offset for row in range(rows) if 0 <= row + offset < columns]
+    return b.op("Gather", flat, b.ints(places), axis=len(order))
+
+
 @translates("tril.default")
 def tril(b: Builder, x: Value, diagonal: int) -> Value:
     return b.op("Trilu", x, b.number(diagonal, INT64), upper=0)
