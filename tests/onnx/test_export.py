@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from rushlight.onnx.messages import Graph, Info, Model, Node, Weight
 from rushlight.onnx.programs import NEWEST, OLDEST
 from rushlight.onnx.protobuf import float_field, int_field, ints_field, text_field, varint
 from tests.export import exported_models as models
+from tests.export.test_models import FIXED_LENGTH
+from tests.export.zoo import ZOO, dims
 
 EXPECTED = json.loads(
     (Path(__file__).parent.parent / "reference" / "export" / "results.json").read_text()
@@ -56,6 +59,23 @@ def test_models_give_what_pytorch_gives(name, onnx, runtime):
     for args, expected in zip((case.args, case.other), EXPECTED[name], strict=False):
         found = [models.plain(result) for result in program(*args, **case.kwargs)]
         assert models.close(found, leaves(expected))
+
+
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_models_at_other_sizes(name, onnx, runtime):
+    entry = ZOO[name]
+    torch.manual_seed(0)
+    model = entry.build()
+    twin = copy.deepcopy(model)
+    program = torch.onnx.export(model, entry.inputs(4, 6), dynamic_shapes=entry.shapes(*dims()))
+    onnx.checker.check_model(program.model_proto, full_check=True)
+    for sizes in ((4, 6), (7, 6 if name in FIXED_LENGTH else 11)):
+        args = entry.inputs(*sizes)
+        with torch.no_grad():
+            expected = pytree.tree_leaves(copy.deepcopy(twin)(*copy.deepcopy(args)))
+        tensors = [each for each in expected if isinstance(each, torch.Tensor)]
+        for found, wanted in zip(program(*args), tensors, strict=True):
+            torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4, check_stride=False)
 
 
 @pytest.mark.parametrize("opset", range(OLDEST, NEWEST + 1))
