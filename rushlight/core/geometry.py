@@ -655,7 +655,7 @@ def stands_for_rest(size: IntLike) -> bool:
     if size.node.shape_env.refuse_open_sizes:  # type: ignore[union-attr]
         from rushlight.symbolic import guard_size_oblivious
 
-        return guard_size_oblivious(test)
+        return bool(guard_size_oblivious(test))
     return decided(test)
 
 

@@ -204,11 +204,23 @@ class Solver:
         if expr.func is not ex.Eq or len(expr.free_symbols) < 2:
             return
         if not all(self.is_named(symbol) for symbol in expr.free_symbols):
+            self.follow_named(guard, expr)
             return
         if self.share_root(expr) or self.follow_quotient(expr) or not self.may_specialise():
             return
         if not expr.has(ex.Mod) and not expr.has(ex.FloorDiv):
             self.specialise_all(expr)
+
+    def follow_named(self, guard: ShapeGuard, expr: Expr) -> None:
+        """A size without a name takes what an equality makes of it. The program keeps its symbol,
+        so the equality is checked when it is called."""
+        left, right = expr.args
+        for symbol in sorted(expr.free_symbols, key=self.rank, reverse=True):
+            value = None if self.is_named(symbol) else self.env.facts.solve(left - right, symbol)
+            if value is not None and symbol in self.domains:
+                self.keep(guard, expr)
+                self.substitute(symbol, value)
+                return
 
     def share_root(self, expr: Expr) -> bool:
         """`a*x + c == b*y` as `x = b*t + d`, `y = a*t + e` over a new root t."""

@@ -187,9 +187,70 @@ def declared(spec: dict[str, Any], sizes: list[int]) -> bool:
     return True
 
 
-def check_exported(seed: int, tries: int = 24) -> str:
+class Operations(Relations):
+    """A program whose ops relate the sizes of its inputs."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.count = 3
+        self.sizes = [self.random.randint(2, 12) for _ in range(self.count)]
+        # Half of the programs have sizes that fit one another in simple ways.
+        if self.random.random() < 0.5:
+            factor, shift = self.random.randint(1, 3), self.random.randint(0, 3)
+            self.sizes[1] = factor * self.sizes[0] + shift
+        self.steps = [self.step() for _ in range(self.random.randint(1, 3))]
+
+    def step(self) -> Callable[[list[Any]], Any]:
+        first, second = self.random.sample(range(self.count), 2)
+        small, large = sorted((first, second), key=self.sizes.__getitem__)
+        few, many = self.sizes[small], self.sizes[large]
+        kind = self.random.randrange(6)
+        if kind == 0:
+            return lambda xs: xs[small] + xs[large][many - few :]
+        if kind == 1:
+            stride = -(-many // few)
+            extra = len(range(0, many, stride)) - few
+            if extra <= 0:
+                return lambda xs: xs[large][::stride] + xs[small][-extra:]
+            return lambda xs: xs[large][::stride][extra:] + xs[small]
+        if kind == 2:
+            divisor = self.random.choice([n for n in range(1, many + 1) if many % n == 0])
+            return lambda xs: xs[large].view(-1, divisor).sum(0)
+        if kind == 3:
+            third = 3 - first - second
+            total = few + many - self.sizes[third]
+            if total < 0:
+                return lambda xs: torch.cat([xs[small], xs[large]]) + xs[third][-total:]
+            return lambda xs: torch.cat([xs[small], xs[large]])[total:] + xs[third]
+        if kind == 4:
+            return lambda xs: xs[small][:, None] * xs[large]
+        return lambda xs: torch.stack([xs[small].sum(), xs[large][few - 1]])
+
+    def program(self) -> Callable[..., Any]:
+        arguments = ", ".join(NAMES)
+        scope: dict[str, Any] = {"steps": self.steps}
+        exec(f"def program({arguments}): return [step([{arguments}]) for step in steps], []", scope)
+        return scope["program"]
+
+    def spec(self) -> dict[str, Any]:
+        dims = super().spec()
+        for name in NAMES:
+            if self.random.random() < 0.15:
+                dims[name] = {0: Dim.AUTO}
+        return dims
+
+
+def outcome_of(program: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
+    """What a program gives; None where it refuses."""
+    try:
+        return program(*inputs)
+    except (RuntimeError, IndexError, ValueError):
+        return None
+
+
+def check_exported(seed: int, tries: int = 24, kind: type[Relations] = Relations) -> str:
     """As `check`, for the exported program: it runs, with what eager computes, or it refuses."""
-    relations = Relations(seed)
+    relations = kind(seed)
     spec, program = relations.spec(), relations.program()
 
     class Program(torch.nn.Module):
@@ -209,9 +270,12 @@ def check_exported(seed: int, tries: int = 24) -> str:
         exported = export(Program(), inputs, dynamic_shapes=spec)
     module = exported.module()
     taken = 0
-    samples = [relations.sizes]
-    for _ in range(tries):
-        samples.append([max(2, size + relations.random.randint(-4, 8)) for size in relations.sizes])
+    samples = [list(relations.sizes)]
+    for number in range(tries):
+        # Some move all sizes alike, so that relations stay.
+        shift = relations.random.randint(-3, 8)
+        moved = [shift if number % 3 else relations.random.randint(-4, 8) for _ in relations.sizes]
+        samples.append([max(2, size + by) for size, by in zip(relations.sizes, moved)])
     for sizes in samples:
         given = relations.inputs(sizes)
         try:
@@ -221,7 +285,10 @@ def check_exported(seed: int, tries: int = 24) -> str:
                 raise
             continue
         taken += 1
-        expected, told = program(*given)
+        found = outcome_of(program, given)
+        if found is None:
+            raise AssertionError(f"{sizes} is taken, and eager refuses it")
+        expected, told = found
         if told != answers or any(not torch.equal(a, b) for a, b in zip(results, expected)):
             raise AssertionError(f"{sizes} is taken, and computed otherwise")
     return f"{outcome} {'dynamic' if taken > 1 else 'static'}"

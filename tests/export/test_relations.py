@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("sympy")
 
-from tests.export.relations import check, check_exported
+from tests.export.relations import Operations, check, check_exported
 
 QUICK = range(40)
 ALL = range(40, 2400)
@@ -23,6 +23,17 @@ def test_suggested_declarations_agree_with_brute_force() -> None:
 def test_exported_programs_agree_with_eager(capfd: pytest.CaptureFixture[str]) -> None:
     outcomes = Counter(check_exported(seed, tries=8) for seed in QUICK)
     assert outcomes["fits dynamic"] >= 4 and outcomes["fixed dynamic"] >= 10
+
+
+def test_ops_relate_sizes(capfd: pytest.CaptureFixture[str]) -> None:
+    outcomes = Counter(check_exported(seed, 6, Operations) for seed in range(16))
+    assert outcomes["fits dynamic"] >= 2 and outcomes["fixed dynamic"] >= 4
+
+
+@pytest.mark.slow
+def test_ops_relate_sizes_in_many_ways(capfd: pytest.CaptureFixture[str]) -> None:
+    outcomes = Counter(check_exported(seed, kind=Operations) for seed in range(16, 500))
+    assert outcomes["fits dynamic"] > 50 and outcomes["fixed dynamic"] > 100
 
 
 @pytest.mark.slow
