@@ -1,7 +1,8 @@
 """Record programs that PyTorch exports, and what they give, for tests/export.
 
-Run with a Python that has PyTorch: `python tools/record_export.py`. `… check FOLDER` reads programs
-that Rushlight wrote into a folder, and compares what they give.
+Run with a Python that has PyTorch: `python tools/record_export.py`. With Rushlight's Python
+`… write FOLDER` writes our programs of the same models; with PyTorch's `… check FOLDER` reads
+them, and compares what they give.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "export"), str(ROOT)]
 HOME = ROOT / "tests" / "reference" / "export"
 
-os.environ["PROGRAMS_LIBRARY"] = "torch"
+os.environ["PROGRAMS_LIBRARY"] = "rushlight" if sys.argv[1:2] == ["write"] else "torch"
 
 import exported_models as models  # noqa: E402
-import torch  # noqa: E402
+
+torch: Any = models.torch
 
 
 def forget_places(module: Any) -> None:
@@ -30,15 +32,19 @@ def forget_places(module: Any) -> None:
                 node.meta.pop("stack_trace", None)
 
 
+def exported(case: Any) -> Any:
+    return torch.export.export(
+        case.module, case.args, case.kwargs, dynamic_shapes=case.dynamic_shapes()
+    )
+
+
 def record() -> None:
     """Writes programs as `export` gives them and, under `core_`, decomposed ones."""
     HOME.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {}
     for name, build in models.CASES.items():
         case = build()
-        program = torch.export.export(
-            case.module, case.args, case.kwargs, dynamic_shapes=case.dynamic_shapes()
-        )
+        program = exported(case)
         programs = {name: program}
         if name in ("mlp", "counter", "branches", "attention", "sizes"):
             programs[f"core_{name}"] = program.run_decompositions()
@@ -65,8 +71,17 @@ def check(folder: Path) -> None:
         print(f"{path.stem}: {word}")
 
 
+def write(folder: Path) -> None:
+    """Writes our programs of all models."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, build in models.CASES.items():
+        torch.export.save(exported(build()), str(folder / f"{name}.pt2"))
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["check"]:
         check(Path(sys.argv[2]))
+    elif sys.argv[1:2] == ["write"]:
+        write(Path(sys.argv[2]))
     else:
         record()

@@ -6,6 +6,7 @@ Numbers that are known when a program runs are int64 (or float, or bool) values 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -86,6 +87,8 @@ class Builder:
         self.constants: dict[Any, Value] = {}
         # Symbols of sizes: the input and the dim that say what they are.
         self.symbols: dict[Any, tuple[Value, int]] = {} if outer is None else outer.symbols
+        # Symbol -> the name that its user gave it.
+        self.dim_names: dict[str, str] = {} if outer is None else outer.dim_names
         # What the node in hand gives, and is called.
         self.result: Any = None
         self.label = ""
@@ -219,17 +222,23 @@ class Builder:
 
     def graph(self, name: str, outputs: list[Value]) -> Graph:
         """The graph whose results are `outputs`."""
-        infos = [Info(value.name, value.dtype, dims_of(value)) for value in outputs]
+        infos = [self.info(value) for value in outputs]
         return Graph(name, self.nodes, self.weights, [], infos)
 
+    def info(self, value: Value) -> Info:
+        """The type of a value, with names for the sizes that vary."""
 
-def dims_of(value: Value) -> tuple[int | str, ...] | None:
-    """Sizes for the type of a value; None where nothing is known."""
-    if isinstance(value.like, Tensor):
-        return tuple([size if isinstance(size, int) else str(size) for size in value.like.shape])
-    if isinstance(value.like, (int, float, SymNumber)):
-        return ()
-    return None
+        def shown(size: Any) -> int | str:
+            if isinstance(size, int):
+                return size
+            return re.sub(r"\w+", lambda word: self.dim_names.get(word[0], word[0]), str(size))
+
+        dims = None
+        if isinstance(value.like, Tensor):
+            dims = tuple([shown(size) for size in value.like.shape])
+        elif isinstance(value.like, (int, float, SymNumber)):
+            dims = ()
+        return Info(value.name, value.dtype, dims)
 
 
 def number_type(value: Any) -> Any:

@@ -11,6 +11,7 @@ from rushlight.base.lazy import load
 from rushlight.base.pytree import tree_leaves
 from rushlight.core.tensor import Tensor
 from rushlight.export.program import ExportedProgram
+from rushlight.export.signature import InputKind
 from rushlight.onnx.building import TABLE
 from rushlight.onnx.messages import Model, Outside
 from rushlight.onnx.programs import as_arrays, translated
@@ -98,16 +99,19 @@ def is_input(leaf: Any) -> bool:
     return isinstance(leaf, (Tensor, int, float, bool))
 
 
-def dynamic_leaves(program: ExportedProgram, leaves: list[Any]) -> list[Any]:
-    """The leaves that are inputs of the model: not those that are constants of the program."""
-    from rushlight.export.signature import InputKind
-
+def user_values(program: ExportedProgram) -> list[Any]:
+    """What a program says of the leaves of its arguments."""
     nodes = [node for node in program.graph.nodes if node.op == "placeholder"]
-    users = [
+    return [
         node.meta["val"]
         for node, spec in zip(nodes, program.graph_signature.input_specs, strict=True)
         if spec.kind is InputKind.USER_INPUT
     ]
+
+
+def dynamic_leaves(program: ExportedProgram, leaves: list[Any]) -> list[Any]:
+    """The leaves that are inputs of the model: not those that are constants of the program."""
+    users = user_values(program)
     kept = [like for like in users if like is not None and not isinstance(like, str)]
     return [
         leaf
@@ -184,17 +188,19 @@ def export(
     if not dynamo:
         raise MissingFeature("torch.onnx.export(dynamo=False)", code="RL1572")
     refuse_options(export_params, custom_translation_table, dynamic_axes, others)
-    program = model
+    program, names = model, {}
     if not isinstance(model, ExportedProgram):
         from rushlight.export import export as export_program
 
         given = args if isinstance(args, tuple) else (args,)
         program = export_program(model, given, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        names = names_of_dims(model, given, kwargs or {}, dynamic_shapes, program)
     made = translated(
         decomposed(program),
         DEFAULT_OPSET if opset_version is None else opset_version,
         list(input_names or ()),
         list(output_names or ()),
+        names,
     )
     found = ONNXProgram(made, program)
     if verify:
@@ -202,6 +208,25 @@ def export(
     if f is not None:
         found.save(f, external_data=None if not external_data else True)
     return found
+
+
+def names_of_dims(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, program: Any
+) -> dict[str, str]:
+    """Symbols of a program's inputs -> the names of the dims that they were declared as."""
+    from rushlight.export.dimensions import Dim
+    from rushlight.export.shapes import process
+
+    if shapes is None:
+        return {}
+    found: dict[str, str] = {}
+    leaves = process(model, args, kwargs, shapes).leaves
+    for leaf, like in zip(leaves, user_values(program), strict=True):
+        for size, entry in zip(getattr(like, "shape", ()), leaf.entries):
+            if isinstance(entry, Dim) and not isinstance(size, int):
+                found.setdefault(str(size), str(entry.__name__))
+    # An expression of another dim has that dim's name in it.
+    return {symbol: name for symbol, name in found.items() if symbol.isidentifier()}
 
 
 def refuse_options(

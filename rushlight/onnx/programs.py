@@ -16,7 +16,7 @@ from rushlight.export.signature import ConstantArgument, InputKind, OutputKind
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.node import Node
 from rushlight.onnx import translations
-from rushlight.onnx.building import Builder, Value, dims_of, find_translation, number_type
+from rushlight.onnx.building import Builder, Value, find_translation, number_type
 from rushlight.onnx.messages import Graph, Info, Model
 from rushlight.onnx.refusals import OnnxExporterError, refuse, refuse_op
 from rushlight.symbolic.numbers import SymNumber
@@ -171,11 +171,13 @@ def translated(
     opset: int,
     input_names: list[str] | None = None,
     output_names: list[str] | None = None,
+    dim_names: dict[str, str] | None = None,
 ) -> Model:
-    """The model of a program."""
+    """The model of a program; `dim_names` are names for symbols of sizes."""
     if not OLDEST <= opset <= NEWEST:
         raise refuse(f"opset {opset}; {OLDEST} to {NEWEST} are written")
     builder = Builder(opset)
+    builder.dim_names.update(dim_names or {})
     walk = Walk(builder, program.graph_module)
     signature = program.graph_signature
     placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
@@ -190,7 +192,7 @@ def translated(
             dtype = like.dtype if isinstance(like, Tensor) else number_type(like)
             wanted = names.pop(0) if names else node.name
             value = Value(builder.name(wanted), dtype, like)
-            inputs.append(Info(value.name, dtype, dims_of(value)))
+            inputs.append(builder.info(value))
             builder.note_symbols(value)
             walk.values[node] = value
         elif spec.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN):

@@ -76,6 +76,27 @@ def test_programs_of_pytorch_written_again(name, tmp_path):
     assert models.close(given_by(again, name), EXPECTED[name])
 
 
+@pytest.mark.parametrize("name", sorted(models.CASES))
+def test_our_programs_written_and_read(name):
+    case = models.CASES[name]()
+    program = torch.export.export(
+        case.module, case.args, case.kwargs, dynamic_shapes=case.dynamic_shapes()
+    )
+    again = saved(program)
+    assert again.graph_signature == program.graph_signature
+    assert again.range_constraints.keys() == program.range_constraints.keys()
+    assert described(again) == described(program)
+    assert models.close(models.results(again.module(), models.CASES[name]()), EXPECTED[name])
+
+
+def described(program):
+    """The nodes of a graph; files have no names for the reads of graphs within it."""
+    return [
+        (node.op, str(node.target), "" if node.op == "get_attr" else node.name)
+        for node in program.graph.nodes
+    ]
+
+
 def saved(program):
     """A program that was written and read."""
     file = io.BytesIO()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from rushlight.onnx.messages import Graph, Info, Model, Node, Weight
 from rushlight.onnx.programs import NEWEST, OLDEST
 from rushlight.onnx.protobuf import float_field, int_field, ints_field, text_field, varint
 from tests.export import exported_models as models
+from tests.export.test_models import FIXED_LENGTH
+from tests.export.zoo import ZOO, dims
 
 EXPECTED = json.loads(
     (Path(__file__).parent.parent / "reference" / "export" / "results.json").read_text()
@@ -58,6 +61,23 @@ def test_models_give_what_pytorch_gives(name, onnx, runtime):
         assert models.close(found, leaves(expected))
 
 
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_models_at_other_sizes(name, onnx, runtime):
+    entry = ZOO[name]
+    torch.manual_seed(0)
+    model = entry.build()
+    twin = copy.deepcopy(model)
+    program = torch.onnx.export(model, entry.inputs(4, 6), dynamic_shapes=entry.shapes(*dims()))
+    onnx.checker.check_model(program.model_proto, full_check=True)
+    for sizes in ((4, 6), (7, 6 if name in FIXED_LENGTH else 11)):
+        args = entry.inputs(*sizes)
+        with torch.no_grad():
+            expected = pytree.tree_leaves(copy.deepcopy(twin)(*copy.deepcopy(args)))
+        tensors = [each for each in expected if isinstance(each, torch.Tensor)]
+        for found, wanted in zip(program(*args), tensors, strict=True):
+            torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4, check_stride=False)
+
+
 @pytest.mark.parametrize("opset", range(OLDEST, NEWEST + 1))
 def test_versions_of_the_operators(opset, onnx, runtime):
     for name in ("attention", "shuffle", "branches", "reductions"):
@@ -99,9 +119,11 @@ def test_recurrent_layers(model, runtime):
 def test_sizes_have_names():
     _, program = exported("attention")
     (info,) = program.model.graph.inputs
-    assert [isinstance(dim, str) for dim in info.dims] == [True, True, False]
+    assert info.dims == ("batch", "length", 8)
     (info,) = program.model.graph.outputs
-    assert [isinstance(dim, str) for dim in info.dims] == [True, True, False]
+    assert info.dims == ("batch", "length", 8)
+    _, program = exported("sizes")
+    assert program.model.graph.outputs[1].dims == ("2*rows + 1",)
 
 
 def test_names_of_inputs_and_outputs():
