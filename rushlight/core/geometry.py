@@ -382,7 +382,8 @@ def is_non_overlapping_and_dense(sizes: Ints, strides: Ints) -> bool:
     used = [
         (stride, size) for size, stride in zip(sizes, strides, strict=True) if not is_size(size, 1)
     ]
-    used.sort(key=by_stride)
+    is_plain = all([stride.__class__ is int for stride, _ in used])
+    used.sort(key=stride_of if is_plain else by_stride)
     expected: Any = 1
     for stride, size in used:
         fits = stride == expected
@@ -392,9 +393,12 @@ def is_non_overlapping_and_dense(sizes: Ints, strides: Ints) -> bool:
     return True
 
 
+def stride_of(pair: tuple[Any, Any]) -> Any:
+    return pair[0]
+
+
 def compare_strides(one: tuple[Any, Any], other: tuple[Any, Any]) -> int:
-    if one[0].__class__ is int and other[0].__class__ is int:
-        return int(one[0] - other[0])
+    """The order of strides of which only run time tells some."""
     return -1 if decided(one[0] < other[0]) else 1 if decided(one[0] > other[0]) else 0
 
 
