@@ -8,6 +8,7 @@ The page docs/errors.md is written from it (`make docs`).
 from __future__ import annotations
 
 from rushlight.base.errors import Reason
+from rushlight.base.reasons_export import EXPORT_REASONS
 from rushlight.base.reasons_jit import JIT_REASONS
 
 __all__ = ["AREAS", "REASONS"]
@@ -28,6 +29,7 @@ AREAS = {
     "RL12": "Devices, threads and settings",
     "RL13": "Command line and compatibility",
     "RL14": "TorchScript",
+    "RL15": "Exported programs",
 }
 
 
@@ -838,4 +840,5 @@ REASONS: dict[str, Reason] = {
     ),
     # -- TorchScript
     **JIT_REASONS,
+    **EXPORT_REASONS,
 }
