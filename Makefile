@@ -97,8 +97,10 @@ bench: $(STAMP)
 	@$(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' || \
 	  { echo "The benchmarks compare with PyTorch, which is not in $(VENV). Install it: $(BIN)/pip install torch"; exit 1; }
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/drawing.py
 	$(BIN)/python benchmarks/transforms.py
 	$(BIN)/python benchmarks/compiled.py
+	$(BIN)/python benchmarks/calls.py
 	$(BIN)/python benchmarks/tracing.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/scripting.py

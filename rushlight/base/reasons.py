@@ -8,6 +8,7 @@ The page docs/errors.md is written from it (`make docs`).
 from __future__ import annotations
 
 from rushlight.base.errors import Reason
+from rushlight.base.reasons_export import EXPORT_REASONS
 from rushlight.base.reasons_jit import JIT_REASONS
 
 __all__ = ["AREAS", "REASONS"]
@@ -28,6 +29,7 @@ AREAS = {
     "RL12": "Devices, threads and settings",
     "RL13": "Command line and compatibility",
     "RL14": "TorchScript",
+    "RL15": "Exported programs",
 }
 
 
@@ -804,9 +806,9 @@ REASONS: dict[str, Reason] = {
     "RL1205": missing("RL1205", "The switch is there for reading; its value is held."),
     "RL1206": Reason(
         "Expected a CPUGeneratorImplState of size {expected} but found the input RNG state size to "
-        "be {found}; only states saved by this library can be loaded",
-        "Generators here are not PyTorch's, and neither are their states.",
-        "Seed with manual_seed() instead.",
+        "be {found}",
+        "A state of the Mersenne twister has 5056 bytes, one of a counter-based generator 16.",
+        "Load a state of a generator of the same algorithm, or seed with manual_seed().",
     ),
     "RL1207": Reason(
         "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
@@ -838,4 +840,5 @@ REASONS: dict[str, Reason] = {
     ),
     # -- TorchScript
     **JIT_REASONS,
+    **EXPORT_REASONS,
 }

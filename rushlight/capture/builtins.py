@@ -71,8 +71,8 @@ def builtin_isinstance(t: Any, v: Any, cls: Any) -> Any:
         found = isinstance(v.value, kinds)
         if asks_classes(kinds):
             # Classes may be registered later.
-            negation = "not " if found else ""
-            t.guard("text", v.source, lambda e, k: f"{negation}isinstance({e}, {k.constant(kinds)})")
+            no = "not " if found else ""
+            t.guard("text", v.source, lambda e, k: f"{no}isinstance({e}, {k.constant(kinds)})")
         return Const(found)
     if isinstance(v, Tensor):
         return Const(t.world.is_instance(v, kinds))

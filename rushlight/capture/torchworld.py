@@ -36,6 +36,7 @@ from rushlight.core.tensor import storage_of
 from rushlight.nn.module import Module
 from rushlight.opset import registry
 from rushlight.opset.creation.random import get_rng_state, set_rng_state
+from rushlight.opset.kinds import GATHER, SCATTER
 from rushlight.symbolic.errors import GuardOnDataDependentSymNode
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
 from rushlight.symbolic.sources import source_name
@@ -73,13 +74,10 @@ DRAWING = {
 WRITING = {"batch_norm", "instance_norm", "native_batch_norm"}
 # Functions that raise for some values: indices out of range, singular matrices, divisors of zero.
 RAISING = {
-    "index_select", "gather", "scatter", "scatter_", "scatter_add",
-    "scatter_add_", "scatter_reduce", "index_add", "index_add_", "index_copy", "index_fill",
-    "index_put", "index_put_", "take", "take_along_dim", "put", "embedding", "embedding_bag",
-    "nll_loss", "cross_entropy", "multi_margin_loss", "one_hot", "multinomial", "bernoulli",
-    "normal", "poisson", "inverse", "inv", "cholesky", "cholesky_solve", "solve", "lu_factor",
-    "eigh", "eig", "svd", "qr", "lstsq", "bincount", "binary_cross_entropy", "ctc_loss", "_assert",
-    "_assert_async", "max_unpool1d", "max_unpool2d", "max_unpool3d", "grid_sample",
+    "take_along_dim", "embedding_bag", "nll_loss", "cross_entropy", "multi_margin_loss", "one_hot",
+    "inverse", "inv", "cholesky", "solve", "lu_factor", "eigh", "eig", "svd", "qr", "lstsq",
+    "bincount", "binary_cross_entropy", "ctc_loss", "_assert", "_assert_async", "max_unpool1d",
+    "max_unpool2d", "max_unpool3d", "grid_sample", "multinomial", "bernoulli", "normal", "poisson",
 }  # fmt: skip
 DIVIDING = {
     "floordiv", "ifloordiv", "mod", "imod", "remainder", "fmod", "floor_divide", "pow", "ipow",
@@ -230,7 +228,7 @@ class TorchWorld(World):
             # By zero, where integers are divided.
             divisor = given[1] if len(given) > 1 else None
             return isinstance(divisor, RealTensor) and not divisor.dtype.is_floating_point
-        return name in RAISING or marks.is_allowed(target)
+        return name in RAISING or takes_indices(name) or marks.is_allowed(target)
 
     def versions(self, examples: Any) -> Any:
         return [leaf._version for leaf in tree_leaves(examples) if isinstance(leaf, RealTensor)]
@@ -306,8 +304,8 @@ class TorchWorld(World):
         return not isinstance(example, SymNumber)
 
     def decide(self, example: Any) -> Any:
-        kinds: tuple[tuple[type, Any], ...] = ((SymInt, int), (SymBool, bool), (SymFloat, float))
-        for kind, plain in kinds:
+        plain: Any
+        for kind, plain in ((SymInt, int), (SymBool, bool), (SymFloat, float)):
             if isinstance(example, kind):
                 try:
                     return plain(example)
@@ -642,10 +640,26 @@ class TorchWorld(World):
         return None
 
 
+def overloads_of(name: str) -> list[OpOverload]:
+    """The ops that a function's name may stand for; in-place ones by what they compute."""
+    try:
+        found = list(registry.packet(name).table.values())
+    except KeyError:
+        return []
+    return [op if op.functional is None else op.functional for op in found]
+
+
 def draws_numbers(name: str) -> bool:
     """Whether the op of a function's name says that it draws numbers."""
-    try:
-        found = registry.packet(name)
-    except KeyError:
-        return False
-    return any([Tag.nondeterministic_seeded in op.tags for op in found.table.values()])
+    return any([Tag.nondeterministic_seeded in op.tags for op in overloads_of(name)])
+
+
+def takes_indices(name: str) -> bool:
+    """Whether the op of a function's name reads or writes where a tensor says."""
+    return any(
+        [
+            op.kind.name in (GATHER.name, SCATTER.name)
+            and not {"index", "indices"}.isdisjoint(op.argument_names)
+            for op in overloads_of(name)
+        ]
+    )

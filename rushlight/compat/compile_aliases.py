@@ -52,7 +52,7 @@ COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo.exc": named(
         ".capture.exc",
         "BackendCompilerFailed FailOnRecompileLimitHit InternalTorchDynamoError InvalidBackend "
-        "TorchDynamoException Unsupported UserError",
+        "TorchDynamoException Unsupported UserError UserErrorType",
     ),
     "torch._dynamo.source": named(
         ".symbolic", "ConstantSource LocalSource AttrSource TensorPropertySource"
@@ -61,5 +61,8 @@ COMPILE_ALIASES: dict[str, Entry] = {
         ".compiler.counting",
         "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs normalize_gm",
     ),
-    "torch._dynamo.utils": {**named(".base.counters", "counters"), "same": ABSENT},
+    "torch._dynamo.utils": {
+        **named(".base.counters", "counters"),
+        **named(".testing.comparison", "same"),
+    },
 }

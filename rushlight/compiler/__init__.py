@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any
 
 from rushlight.capture import logs
@@ -77,17 +78,28 @@ def set_default_backend(backend: Any) -> None:
     backends.set_default_backend(backend)
 
 
+class Exporting(threading.local):
+    """Whether this thread is exporting a module."""
+
+    active = False
+
+
+EXPORTING = Exporting()
+
+
 def is_compiling() -> bool:
-    """Whether the caller is compiled: true in captured code, which is where it is asked."""
-    return False
+    """Whether the caller is compiled: true in captured code, which is where it is asked, and in
+    modules that are exported."""
+    return EXPORTING.active
 
 
 def is_dynamo_compiling() -> bool:
-    return False
+    return EXPORTING.active
 
 
 def is_exporting() -> bool:
-    return False
+    """Whether the caller is being exported."""
+    return EXPORTING.active
 
 
 def reset() -> None:

@@ -21,7 +21,7 @@ from rushlight.capture.stances import CURRENT
 from rushlight.capture.torchworld import TorchWorld
 from rushlight.compiler import config, is_compiling, is_dynamo_compiling
 from rushlight.compiler.backends import get_default_backend, lookup_backend
-from rushlight.nn.module import Module
+from rushlight.nn.module import Module, call_plainly
 
 __all__ = ["ExplainOutput", "OptimizedModule", "compile", "explain", "optimize", "reset"]
 
@@ -186,15 +186,6 @@ class OptimizedModule(Module):
 
     def __delattr__(self, name: str) -> None:
         delattr(self.__dict__["_modules"]["_orig_mod"], name)
-
-
-def compile_in_place(module: Module, *args: Any, **kwargs: Any) -> Any:
-    """What calls of a module that was compiled in place run."""
-    return functools.partial(compile(call_plainly, *args, **kwargs), module)
-
-
-def call_plainly(self: Any, *args: Any, **kwargs: Any) -> Any:
-    return self._call_impl(*args, **kwargs)
 
 
 def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
