@@ -165,13 +165,16 @@ class Frame:
         self.push(Obj(v, const(v)) if isinstance(v, types.CodeType) else self.t.lift(v))
 
     def op_LOAD(self, i: int) -> None:
+        self.check_bound(i)
+        self.push(self.slots[i])
+
+    def check_bound(self, i: int) -> None:
         if i not in self.slots:
             name = self.decoded.slots[i]
             raise raise_user(
                 UnboundLocalError,
                 f"cannot access local variable '{name}' where it is not associated with a value",
             )
-        self.push(self.slots[i])
 
     def op_LOAD_CLEAR(self, i: int) -> None:
         self.push(self.slots.pop(i, NULL))
@@ -188,7 +191,8 @@ class Frame:
             self.slots[i] = v
 
     def op_DELETE(self, i: int) -> None:
-        self.slots.pop(i, None)
+        self.check_bound(i)
+        del self.slots[i]
 
     def op_MAKE_CELL(self, i: int) -> None:
         self.slots[i] = Cell(self.slots.get(i), None, self.decoded.slots[i])

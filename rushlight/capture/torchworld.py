@@ -17,7 +17,7 @@ from rushlight.capture import marks, modules, states
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source
-from rushlight.capture.tracer import raise_user
+from rushlight.capture.tracer import INPLACE, raise_user
 from rushlight.capture.values import Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
@@ -227,8 +227,10 @@ class TorchWorld(World):
         if name in DIVIDING:
             # By zero, where integers are divided.
             divisor = given[1] if len(given) > 1 else None
-            return isinstance(divisor, RealTensor) and not divisor.dtype.is_floating_point
-        return name in RAISING or takes_indices(name) or marks.is_allowed(target)
+            is_integer = isinstance(divisor, RealTensor) and not divisor.dtype.is_floating_point
+            return is_integer or isinstance(divisor, SymNumber)
+        is_known = name in RAISING or takes_indices(name) or marks.is_allowed(target)
+        return is_known or overlaps(name, given)
 
     def versions(self, examples: Any) -> Any:
         return [leaf._version for leaf in tree_leaves(examples) if isinstance(leaf, RealTensor)]
@@ -647,6 +649,15 @@ def overloads_of(name: str) -> list[OpOverload]:
     except KeyError:
         return []
     return [op if op.functional is None else op.functional for op in found]
+
+
+def overlaps(name: str, given: list[Any]) -> bool:
+    """Whether a call that writes to its first argument reads other tensors of the same memory."""
+    tensors = [leaf for leaf in tree_leaves(given) if isinstance(leaf, RealTensor)]
+    if not (name in INPLACE or name.endswith("_")) or len(tensors) < 2:
+        return False
+    written = storage_of(tensors[0])
+    return any(other is not tensors[0] and storage_of(other) is written for other in tensors[1:])
 
 
 def draws_numbers(name: str) -> bool:

@@ -308,7 +308,7 @@ class Tracing:
         beside it."""
         root = self.root
         is_seen = bool(self.effects or self.has_handlers)
-        if is_seen and ((writes and root.may_raise) or (may_raise and root.writes)):
+        if is_seen and (writes or root.writes) and (may_raise or root.may_raise):
             raise Break("a write beside a call that may raise")
         for recording in {id(r): r for r in (root, self.recording)}.values():
             recording.writes |= writes

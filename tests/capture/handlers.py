@@ -264,7 +264,20 @@ def while_with_break(x):
     return x, n
 
 
+def deleted_twice(x):
+    tmp = x + 1
+    y = tmp * 2
+    del tmp
+    try:
+        del tmp  # noqa: F821
+    except UnboundLocalError as error:
+        note(str(error))
+        y = y + 1
+    return y
+
+
 PROGRAMS = [
+    deleted_twice,
     in_a_handler, named_handler, nested_handlers, raised_again, raised_in_a_handler, raised_from,
     left_by_a_finally, returned_from_finally, native_error_handled, swallowed, left_through_with,
     break_in_with_of_a_loop, handler_in_a_loop, in_a_comprehension, in_a_generator, in_a_callee,

@@ -73,7 +73,20 @@ def hidden_write(x, i, log):
     return y, mean
 
 
+def overlap_behind_a_write(x, i, log):
+    try:
+        x.add_(1)
+        log.append("before")
+        if len(i) == 2:
+            x -= x.t()
+        log.append("behind")
+    finally:
+        log.append("finally")
+    return x
+
+
 PROGRAMS = [
+    overlap_behind_a_write,
     write_then_raise, raise_then_write, write_in_try, draw_then_raise, draw_in_try, hidden_write,
 ]  # fmt: skip
 
@@ -94,6 +107,19 @@ def test_a_graph_that_raises(program, backend):
     compiled = torch.compile(program, backend=backend)
     for index in (1, 9, 2, 9):
         assert outcome(compiled, index, 0) == outcome(program, index, 0)
+
+
+def test_a_division_whose_result_nobody_uses():
+    def f(x, a, b):
+        try:
+            a // b
+        except ZeroDivisionError:
+            return x - 1
+        return x + 1
+
+    compiled = torch.compile(f, backend="eager")
+    for a, b in ((7, 2), (8, 3), (9, 4), (9, 0), (7, 5)):
+        assert compiled(torch.ones(2), a, b).tolist() == f(torch.ones(2), a, b).tolist()
 
 
 def test_programs_that_cannot_raise_stay_whole():
