@@ -380,7 +380,8 @@ class FunctionalMode(Occupant):
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """One op as a function of values."""
         if op.body is not None and not op.autograd_only:
-            return dispatch.run_body(op, args) if may_alias(op) else self.run_whole(op, args)
+            is_apart = may_alias(op) or self.takes_apart(op)
+            return dispatch.run_body(op, args) if is_apart else self.run_whole(op, args)
         own = op.rules.get("effectful") or op.rules.get("functionalized")
         if own is not None:
             return own(self, op, args)
@@ -389,6 +390,10 @@ class FunctionalMode(Occupant):
         if op.mutated_positions:
             return self.write(op, args)
         return self.run(op, args)
+
+    def takes_apart(self, op: OpOverload) -> bool:
+        """Whether a composite that could stay whole is taken apart all the same."""
+        return False
 
     def run(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """An op that writes nothing, on up-to-date values."""

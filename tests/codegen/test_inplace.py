@@ -178,6 +178,23 @@ def test_memory_that_may_not_be_written() -> None:
     assert x.tolist() == [0, 2, 4, 6]
 
 
+def test_nothing_is_written_before_what_may_raise(made: list[Any]) -> None:
+    def function(x: Any, table: Any, index: Any) -> Any:
+        rows = table[index]
+        x.mul_(2)
+        return rows
+
+    compiled = torch.compile(function)
+    table = torch.randn(3, 2)
+    for _ in range(2):
+        x = torch.ones(4)
+        torch.testing.assert_close(compiled(x, table, torch.tensor([0, 2])), table[[0, 2]])
+        assert x.tolist() == [2.0] * 4
+        with pytest.raises(IndexError):
+            compiled(x, table, torch.tensor([0, 5]))
+        assert x.tolist() == [2.0] * 4
+
+
 def test_statistics_of_a_norm_in_training() -> None:
     torch.manual_seed(0)
     module, twin = torch.nn.BatchNorm1d(5), torch.nn.BatchNorm1d(5)

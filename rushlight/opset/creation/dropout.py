@@ -50,7 +50,7 @@ def kept(input: Any, p: float, by_feature: bool) -> Any:
 
 def dropped(input: Any, p: float, train: bool, by_feature: bool, inplace: bool) -> Any:
     check_dropout(p)
-    if p == 0 or not train or input.numel() == 0:
+    if p == 0 or not train or geometry.is_size(input.numel(), 0):
         return input
     if p == 1:
         return multiplied(input, zero_of(input), inplace)
@@ -63,7 +63,7 @@ SELU_SATURATION = 1.7580993408473766
 
 def alpha_dropped(input: Any, p: float, train: bool, by_feature: bool, inplace: bool) -> Any:
     check_dropout(p)
-    if p == 0 or not train or input.numel() == 0:
+    if p == 0 or not train or geometry.is_size(input.numel(), 0):
         return input
     if p == 1:
         return multiplied(input, zero_of(input), inplace)
@@ -127,7 +127,8 @@ def dropout_scale(p: float, train: bool | None) -> float:
 @native_dropout.shape
 def _(input: Any, p: float, train: bool | None) -> Any:
     # torch: outside training any dtype passes; the noise is floating point.
-    if train is not False and input.numel() and input._dtype.category < dtypes.FLOAT:
+    is_whole = input._dtype.category < dtypes.FLOAT
+    if train is not False and is_whole and not geometry.is_size(input.numel(), 0):
         name = input._dtype.scalar_type_name
         raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
     strides = preserved(input, None)
