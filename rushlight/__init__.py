@@ -119,10 +119,10 @@ for _module, _names in (
 _SUBMODULES = frozenset(
     (
         "__future__", "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
-        "distributions", "fft", "func", "functional", "futures", "fx", "jit", "library", "linalg",
-        "masked", "multiprocessing", "nested", "nn", "ops", "optim", "overrides", "profiler",
-        "random", "serialization", "signal", "sparse", "special", "storage", "testing", "utils",
-        "version", "viz",
+        "distributions", "export", "fft", "func", "functional", "futures", "fx", "jit", "library",
+        "linalg", "masked", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides",
+        "profiler", "random", "serialization", "signal", "sparse", "special", "storage", "testing",
+        "utils", "version", "viz",
     )
 )  # fmt: skip
 # What graphs call `torch`, and the private names that their code may use.
@@ -133,6 +133,13 @@ _host.serve(
         "torch._functorch.autograd_function.autograd_function_apply": (
             "rushlight.higher_order.regions:autograd_function_apply"
         ),
+        "torch._higher_order_ops.auto_functionalize.auto_functionalized": (
+            "rushlight.higher_order.writes:auto_functionalized"
+        ),
+        "torch._higher_order_ops.wrap.wrap_with_set_grad_enabled": (
+            "rushlight.higher_order.regions:wrap_with_set_grad_enabled"
+        ),
+        "torch._sym_sqrt": "rushlight.symbolic.numbers:sym_sqrt",
         "torch._assert": "rushlight.opset.other.asserts:_assert",
         "torch.fx._symbolic_trace.wrap": "rushlight.fx.tracing:wrap",
     },

@@ -25,7 +25,7 @@ EXTRAS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("cupy", ("cupy", "cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x")),
         ("triton", ("triton",)),
     ),
-    "onnx": (("onnx", ("onnx",)),),
+    "onnx": (("onnx", ("onnx",)), ("onnxruntime", ("onnxruntime",))),
     "mpi": (("mpi4py", ("mpi4py",)),),
 }
 

@@ -24,7 +24,7 @@ class OpNamespace(ModuleType):
         self.__dict__["name"] = name
 
     def __getattr__(self, op_name: str) -> Any:
-        if op_name.startswith("__"):
+        if op_name.startswith("__") and op_name not in registry.PACKETS.get(self.name, ()):
             raise AttributeError(
                 f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'"
             )

@@ -25,6 +25,7 @@ from rushlight.aot.compilation import (
 from rushlight.aot.export import GraphSignature, aot_export_joint_simple, aot_export_module
 from rushlight.aot.joint import Decompositions
 from rushlight.aot.partition import default_partition
+from rushlight.aot.quick import quick_call
 from rushlight.base import pytree
 from rushlight.base.pytree import TreeSpec
 from rushlight.func.stateless import functional_call
@@ -202,9 +203,11 @@ def aot_module_simplified(
     decompositions: Decompositions | None = None,
     keep_inference_input_mutations: bool = False,
     inference_compiler: Callable[..., Any] | None = None,
+    is_guarded: bool = False,
     **ignored: Any,
 ) -> Callable[..., Any]:
-    """Compile a module of flat inputs and outputs for these inputs, now."""
+    """Compile a module of flat inputs and outputs for these inputs, now. `is_guarded`: all calls
+    have inputs that are like these."""
     bound = ModuleState(mod)
     names = bound.names
     # A graph is run node by node, so that what its nodes say of themselves is inherited.
@@ -241,6 +244,10 @@ def aot_module_simplified(
     else:
         traced = trace()
     run = compile_traced(traced, options, number)
+    if is_guarded and not names:
+        quick = quick_call(run, traced.forward)
+        if quick is not None:
+            return quick
 
     def forward(*given: Any) -> Any:
         return run([*bound.values(), *given])

@@ -22,7 +22,7 @@ from rushlight.aot.joint import (
     trace_joint,
 )
 from rushlight.aot.metadata import Facts, check_subclasses, collect_facts
-from rushlight.aot.runtime import Boxed, Epilogue, InferenceRun, TrainingRun
+from rushlight.aot.runtime import Epilogue, InferenceRun, TrainingRun, unrecorded
 from rushlight.aot.sizes import Sizes
 from rushlight.aot.subclasses import flatten
 from rushlight.aot.tracing import shape_environment, sizes_as_tuples
@@ -135,7 +135,7 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
     fakes = [
         fake_argument(mode, value, place, options.parameters) for place, value in enumerate(args)
     ]
-    random_state = (default_generator._seed, default_generator._offset)
+    random_state = default_generator.snapshot()
     state = LOCAL.state
     # Whatever the function switches.
     with changed(grad=state.grad, autocast=state.autocast):
@@ -145,7 +145,7 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
             )
             with mode:
                 facts = collect_facts(function, fakes, options.keep_writes)
-            default_generator._put(*random_state)
+            default_generator.restore(random_state)
             task = Task(function, args, fakes, facts, mode, number, options.keep_writes)
             wrappers: list[Wrapper] = []
             if config.debug_assert:
@@ -154,7 +154,7 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
                 found = step.plan(task)
                 if found is not None:
                     task = found.rewrite(task)
-                    default_generator._put(*random_state)
+                    default_generator.restore(random_state)
                     wrappers.append(found)
                     if config.debug_assert:
                         check_facts(task)
@@ -169,7 +169,7 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
             last = Epilogue.behind(wrappers, task.facts, Sizes.of(task.fakes))
             return Traced([*wrappers, last], task.facts, *graphs)
         finally:
-            default_generator._put(*random_state)
+            default_generator.restore(random_state)
 
 
 def compile_traced(
@@ -177,13 +177,13 @@ def compile_traced(
 ) -> Callable[[list[Any]], list[Any]]:
     """Give graphs to their compilers."""
     state = LOCAL.state
-    random_state = (default_generator._seed, default_generator._offset)
+    random_state = default_generator.snapshot()
     with changed(grad=state.grad, autocast=state.autocast):
         try:
             compile_core = compile_inference if traced.backward is None else compile_training
             return Chain(traced.wrappers, compile_core(traced, options, number))
         finally:
-            default_generator._put(*random_state)
+            default_generator.restore(random_state)
 
 
 def check_arguments(args: Sequence[Any]) -> None:
@@ -263,7 +263,7 @@ def compile_inference(traced: Traced, options: Options, number: int) -> Callable
     with compiling(f"{number}_inference"):
         compiled = options.inference_compiler(traced.forward, examples_of(traced.forward))
     facts = traced.facts
-    return InferenceRun(Tokens(len(facts.tokens)).around(Boxed(compiled)), facts)
+    return InferenceRun(Tokens(len(facts.tokens)).around(unrecorded(compiled)), facts)
 
 
 def compile_training(traced: Traced, options: Options, number: int) -> Callable[[list[Any]], Any]:
@@ -277,13 +277,13 @@ def compile_training(traced: Traced, options: Options, number: int) -> Callable[
 
     def compile_backward() -> Callable[[list[Any]], Any]:
         with compiling(f"{number}_backward"):
-            compiled = Boxed(options.bw_compiler(backward, examples))
+            compiled = unrecorded(options.bw_compiler(backward, examples))
         return Tokens(len(facts.backward_tokens), last=True).around(compiled)
 
     compiled_backward = Late(compile_backward)
     if numbers:
         compiled_backward()
-    run_forward = Tokens(len(facts.tokens)).around(Boxed(compiled_forward))
+    run_forward = Tokens(len(facts.tokens)).around(unrecorded(compiled_forward))
     asks = any([node.target is storage_resize() for node in backward.graph.nodes])
     return TrainingRun(run_forward, compiled_backward, facts, numbers, asks)
 

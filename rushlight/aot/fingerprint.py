@@ -301,9 +301,8 @@ def refuse_modes(state: Any, mode: FakeTensorMode) -> None:
         raise Unencodable("fakes of several modes")
     if any(GLOBAL_HOOKS):
         raise Unencodable("hooks of all modules")
-    from rushlight.library.registration import INSTALLED
-
-    for op, _ in INSTALLED:
+    registration = sys.modules.get("rushlight.library.registration")
+    for op, _ in () if registration is None else registration.INSTALLED:
         if not is_users(op):
             raise Unencodable(f"kernels for {op.name()} that the library does not have")
 
@@ -398,13 +397,13 @@ def versions() -> dict[str, Any]:
     root = os.path.dirname(str(rushlight.__file__))
     digest = hashlib.sha256()
     for folder, names, files in os.walk(root):
-        names.sort()
+        names[:] = sorted([name for name in names if name != "__pycache__"])
+        own = folder[len(root) :]
         for name in sorted(files):
             if name.endswith(".py"):
-                path = os.path.join(folder, name)
-                status = os.stat(path)
-                own = os.path.relpath(path, root)
-                digest.update(f"{own} {status.st_size} {status.st_mtime_ns}\n".encode())
+                status = os.stat(f"{folder}{os.sep}{name}")
+                text = f"{own}{os.sep}{name} {status.st_size} {status.st_mtime_ns}\n"
+                digest.update(text.encode())
     return {
         "rushlight": rushlight.__version__,
         "files": digest.hexdigest(),

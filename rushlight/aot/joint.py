@@ -138,6 +138,13 @@ class Tracing:
     decompositions: Decompositions
     # Above autograd, where composites are whole.
     pre_dispatch: bool = False
+    # Writes on a new node where in the program it was made.
+    describe_origin: Callable[[Node], None] | None = None
+    # Makes what follows writes, where it is not the common one.
+    make_mode: Callable[[], FunctionalMode] | None = None
+
+    def functional_mode(self) -> FunctionalMode:
+        return FunctionalMode(self.pre_dispatch) if self.make_mode is None else self.make_mode()
 
 
 class GraphBuilder:
@@ -147,6 +154,7 @@ class GraphBuilder:
         self.mode = tracing.mode
         self.recorder = Recorder(Graph(), tracing.decompositions, tracing.pre_dispatch)
         self.recorder.marks_regions = True
+        self.recorder.describe_origin = tracing.describe_origin
 
     def placeholder(self, name: str, value: Any, binds_sizes: bool = True) -> Node:
         node = self.recorder.graph.create_node("placeholder", name)
@@ -189,8 +197,26 @@ class GraphBuilder:
         # Sizes among the outputs may need nodes, which come before the output.
         results = pytree.tree_map(lambda leaf: output_of(recorder, leaf), outputs)
         recorder.graph.output(results)
-        recorder.graph.eliminate_dead_code()
+        asserted = self.asserted_symbols()
+
+        def is_needed(node: Node) -> bool:
+            symbols = node.meta.get("unbacked_bindings", ())
+            return any([symbol in asserted for symbol in symbols]) or node.is_impure()
+
+        recorder.graph.eliminate_dead_code(is_needed)
         return GraphModule(attribute_owner(recorder), recorder.graph, "<lambda>")
+
+    def asserted_symbols(self) -> set[Any]:
+        """Numbers that only values tell and that a program takes something to be true of: it
+        asserts that, so it computes them although nothing else uses them."""
+        mode = self.mode
+        if mode is None or not mode.export or mode.shape_env is None:
+            return set()
+        return {
+            symbol
+            for assertion in mode.shape_env.runtime_asserts
+            for symbol in assertion.expr.free_symbols
+        }
 
 
 def flat_parts(values: Sequence[Any]) -> list[Any]:
@@ -344,7 +370,7 @@ def trace_inference(
     """The graph of the forward alone, with inputs `arg0_1`, ..."""
     builder = GraphBuilder(tracing)
     args = fresh_aliases(args)
-    mode = FunctionalMode(tracing.pre_dispatch)
+    mode = tracing.functional_mode()
     mode.tokens = {e: builder.token(f"arg{place}_1", e) for place, e in enumerate(facts.tokens)}
     mode.finds_tokens = False
     for position, value in enumerate(flat_parts(args), len(facts.tokens)):

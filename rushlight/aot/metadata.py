@@ -76,7 +76,7 @@ class InputFacts:
     requires_grad: bool
     writes_data: bool
     writes_geometry: bool
-    # All writes were on detached aliases, or without grad mode.
+    # All writes were on detached aliases; or each was, or was without grad mode.
     hidden: bool
     quiet: bool
     # It was given other memory, or its memory another size.
@@ -288,6 +288,7 @@ def collect_facts(
     args: Sequence[Any],
     keep_writes: bool,
     pre_dispatch: bool = False,
+    make_mode: Callable[[], FunctionalMode] | None = None,
 ) -> Facts:
     """Run `function` once on functional versions of fake `args`."""
     seen: dict[int, Any] = {}
@@ -298,7 +299,7 @@ def collect_facts(
     storages = [[part.functional_storage for part in functional_parts(v)] for v in inputs]
     given = [memory_of(value) for value in inputs]
     before = LOCAL.state.grad
-    mode = FunctionalMode(pre_dispatch)
+    mode = FunctionalMode(pre_dispatch) if make_mode is None else make_mode()
     with kept_memory(args), mode:
         outputs = list(function(*inputs))
     after = LOCAL.state.grad

@@ -46,7 +46,7 @@ from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.fx.graph_module import GraphModule, boxed_forward, has_hooks, report_error
 from rushlight.symbolic.numbers import IntLike
 
-__all__ = ["Boxed", "Epilogue", "TrainingRun", "boxed", "make_boxed_func"]
+__all__ = ["Boxed", "Epilogue", "TrainingRun", "boxed", "make_boxed_func", "unrecorded"]
 
 # (sizes, dtype, device)
 Likeness = tuple[tuple[IntLike, ...], dtype, device]
@@ -119,6 +119,17 @@ class Alias:
         self.tensor = tensor
 
 
+def sees_to_modes(function: Any) -> bool:
+    """Whether compiled code switches grad mode and autocast itself where it needs to."""
+    return getattr(function, "sees_to_modes", False)
+
+
+def unrecorded(function: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    """A compiled graph as a function of one list that records nothing."""
+    found = boxed(function)
+    return found if sees_to_modes(found) else Boxed(function)
+
+
 class Boxed:
     """A compiled graph that takes and empties one list, without recording."""
 
@@ -158,6 +169,8 @@ class TrainingRun:
     saved_numbers: int
     # Whether the backward itself asks for memory again that the forward gives up.
     asks_for_memory: bool = False
+    # The arguments that are tensors, where not all are.
+    tensor_inputs: list[int] | None = None
 
     def __post_init__(self) -> None:
         self.gives_up_memory = any([entry.gives_up_memory for entry in self.facts.inputs])

@@ -113,7 +113,7 @@ def fake_mode_for(leaves: list[Any], tracing_mode: str, allow_real: bool) -> Fak
     )
 
 
-def shape_environment(required: bool) -> ShapeEnv | None:
+def shape_environment(required: bool, **options: Any) -> ShapeEnv | None:
     """A ShapeEnv; None where symbols are not required and cannot be had."""
     try:
         from rushlight.symbolic.shapeenv import ShapeEnv
@@ -121,7 +121,7 @@ def shape_environment(required: bool) -> ShapeEnv | None:
         if required:
             raise
         return None
-    return ShapeEnv()
+    return ShapeEnv(**options)
 
 
 def fake_input(mode: FakeTensorMode, leaf: Any, place: int) -> Any:

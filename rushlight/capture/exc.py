@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "TorchDynamoException",
     "Unsupported",
     "UserError",
+    "UserErrorType",
 ]
 
 
@@ -27,8 +29,28 @@ class Unsupported(TorchDynamoException):
     """Something cannot be captured, and the whole function was to be one graph."""
 
 
+class UserErrorType(enum.Enum):
+    """What a `UserError` is about."""
+
+    DYNAMIC_CONTROL_FLOW = enum.auto()
+    ANTI_PATTERN = enum.auto()
+    STANDARD_LIBRARY = enum.auto()
+    CONSTRAINT_VIOLATION = enum.auto()
+    DYNAMIC_DIM = enum.auto()
+    INVALID_INPUT = enum.auto()
+    INVALID_OUTPUT = enum.auto()
+    UNSUPPORTED_ALIASED_MUTATED_DYNAMIC_INPUTS = enum.auto()
+
+
 class UserError(Unsupported):
-    pass
+    """Something that the caller has to change: a wrong argument, a relation that does not hold."""
+
+    def __init__(self, error_type: UserErrorType, msg: str, case_name: str | None = None) -> None:
+        super().__init__(msg)
+        self.error_type = error_type
+        self.msg = msg
+        self.message = msg
+        self.case_name = case_name
 
 
 class FailOnRecompileLimitHit(TorchDynamoException):

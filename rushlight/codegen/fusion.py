@@ -47,7 +47,8 @@ def mapped(statement: Statement, shape: Ints, kept: list[int]) -> Statement:
     value = restrided(statement.value, lambda strides, offset: (pick(strides, kept), offset))
     axes = tuple([at for at, dim in enumerate(kept) if dim in statement.axes])
     strides = pick(statement.strides, kept)
-    return Statement(statement.target, shape, strides, value, statement.fold, axes, statement.inner)
+    kinds = (statement.fold, axes, statement.inner, statement.in_strips)
+    return Statement(statement.target, shape, strides, value, *kinds)
 
 
 def spread(statement: Statement, sizes: Ints, dims: list[int]) -> Statement:

@@ -33,6 +33,9 @@ INTRINSICS = {"sqrt", "floor", "ceil", "trunc", "rint", "copysign"}
 # The rectangles in which transposing loops walk memory. Few steps along the outer dim: LLVM unrolls
 # them, and what a cache line holds is used while it is there.
 TILE = (4, 16)
+# How many float32 elements of a sum whose length only a call tells are added in float32, before
+# they are added to the rest in double.
+STRIP = 4096
 # The data pointer within a NumPy array object.
 DATA_OFFSET = 16
 
@@ -354,27 +357,70 @@ class KernelText:
 
         def inside() -> None:
             corner = self.indices[first], self.indices[last]
-            ends = []
-            for dim, start, side in zip(pair, corner, TILE):
-                end = self.put(f"add nuw nsw i64 {start}, {side}")
-                size = self.sizes[dim]
-                if isinstance(size, Extent) or size % side:
-                    self.module.declared.add("declare i64 @llvm.umin.i64(i64, i64)")
-                    most = self.number(size)
-                    end = self.put(f"call i64 @llvm.umin.i64(i64 {end}, i64 {most})")
-                ends.append(end)
-            self.counted(
-                first,
-                corner[0],
-                ends[0],
-                1,
-                lambda: self.counted(last, corner[1], ends[1], 1, body),
-            )
+            whole = [self.put(f"add nuw nsw i64 {c}, {side}") for c, side in zip(corner, TILE)]
+            cut = [dim for dim, side in zip(pair, TILE) if not self.is_multiple(dim, side)]
+            if not cut:
+                self.rectangle(pair, corner, whole, body)
+                return
+            # A rectangle that is whole has loops of known length; those at the ends have not.
+            self.module.declared.add("declare i64 @llvm.umin.i64(i64, i64)")
+            sizes = [self.number(self.sizes[dim]) for dim in pair]
+            ends = [
+                self.put(f"call i64 @llvm.umin.i64(i64 {end}, i64 {size})")
+                for end, size in zip(whole, sizes)
+            ]
+            fits = [self.put(f"icmp eq i64 {a}, {b}") for a, b in zip(whole, ends)]
+            both = self.put(f"and i1 {fits[0]}, {fits[1]}")
+            self.count += 1
+            name = f"tile{self.count}"
+            self.lines.append(f"  br i1 {both}, label %{name}.whole, label %{name}.part")
+            for label, stops in (("whole", whole), ("part", ends)):
+                self.label(f"{name}.{label}")
+                self.rectangle(pair, corner, stops, body)
+                self.lines.append(f"  br label %{name}.end")
+            self.label(f"{name}.end")
 
         def blocks() -> None:
             self.whole_dim(first, TILE[0], lambda: self.whole_dim(last, TILE[1], inside))
 
         self.nest(outer, blocks)
+
+    def is_multiple(self, dim: int, side: int) -> bool:
+        size = self.sizes[dim]
+        return not isinstance(size, Extent) and size % side == 0
+
+    def rectangle(
+        self, pair: tuple[int, int], corner: tuple[str, str], ends: list[str], body: Any
+    ) -> None:
+        first, last = pair
+        self.counted(
+            first, corner[0], ends[0], 1, lambda: self.counted(last, corner[1], ends[1], 1, body)
+        )
+
+    def stripped(
+        self, dims: list[int], sums: dict[Statement, tuple[str, str]], body: Callable[[], None]
+    ) -> None:
+        """Loops over dims, the last one in strips: after each the sums of its elements go from
+        a register in float32 into one in double."""
+        *outer, last = dims
+        self.module.declared.add("declare i64 @llvm.umin.i64(i64, i64)")
+
+        def strip() -> None:
+            start = self.indices[last]
+            end = self.put(f"add nuw nsw i64 {start}, {STRIP}")
+            size = self.number(self.sizes[last])
+            end = self.put(f"call i64 @llvm.umin.i64(i64 {end}, i64 {size})")
+            for short, _ in sums.values():
+                self.lines.append(f"  store float 0.0, ptr {short}")
+            self.counted(last, start, end, 1, body)
+            for short, long in sums.values():
+                part = self.put(f"fpext float {self.put(f'load float, ptr {short}')} to double")
+                before = self.put(f"load double, ptr {long}")
+                self.lines.append(
+                    f"  store double {self.put(f'fadd double {before}, {part}')}, ptr {long}"
+                )
+
+        self.nest(outer, lambda: self.whole_dim(last, STRIP, strip))
 
     def row(self) -> None:
         for loop, dims in zip(self.kernel.loops, self.loop_dims):
@@ -389,13 +435,23 @@ class KernelText:
                     self.nest(kept, lambda s=statement: self.begin_vector(s))  # type: ignore[misc]
                 else:
                     accumulators[statement] = self.begin(statement)
+        sums: dict[Statement, tuple[str, str]] = {}
+        if dims and isinstance(self.sizes[dims[-1]], Extent):
+            for statement, place in accumulators.items():
+                if statement.in_strips and statement.value.op == "cast":
+                    sums[statement] = self.register(dtypes.float32), place
 
         def body() -> None:
             for statement in loop.statements:
-                self.statement(statement, accumulators.get(statement))
+                if statement in sums:
+                    self.add_to(sums[statement][0], statement.value.args[0], "sum")
+                else:
+                    self.statement(statement, accumulators.get(statement))
 
         pair = self.tiles(loop, dims)
-        if pair is None:
+        if sums:
+            self.stripped(dims, sums, body)
+        elif pair is None:
             self.nest(dims, body)
         else:
             self.tiled(dims, pair, body)
@@ -409,12 +465,23 @@ class KernelText:
     def begin(self, statement: Statement) -> str:
         """A register that accumulates a fold."""
         dtype = statement.value.dtype
-        self.count += 1
-        place = f"%acc{self.count}"
-        self.allocas.append(f"  {place} = alloca {register_type(dtype)}")
+        place = self.register(dtype)
         start = identity(statement.fold or "", dtype)
         self.lines.append(f"  store {register_type(dtype)} {start}, ptr {place}")
         return place
+
+    def register(self, dtype: dtype) -> str:
+        self.count += 1
+        place = f"%acc{self.count}"
+        self.allocas.append(f"  {place} = alloca {register_type(dtype)}")
+        return place
+
+    def add_to(self, accumulator: str, expr: Expression, fold: str) -> None:
+        """Fold a value into a register, in any order."""
+        value, type_ = self.value(expr), register_type(expr.dtype)
+        before = self.put(f"load {type_}, ptr {accumulator}")
+        after = self.folded(fold, expr.dtype, before, value, True)
+        self.lines.append(f"  store {type_} {after}, ptr {accumulator}")
 
     def begin_vector(self, statement: Statement) -> None:
         dtype = statement.value.dtype
@@ -422,14 +489,13 @@ class KernelText:
         self.store(statement.target, statement.strides, start, dtype)
 
     def statement(self, statement: Statement, accumulator: str | None) -> None:
+        if accumulator is not None:
+            self.add_to(accumulator, statement.value, statement.fold or "")
+            return
         value = self.value(statement.value)
         dtype = statement.value.dtype
         if statement.fold is None:
             self.finish(statement, value)
-        elif accumulator is not None:
-            before = self.put(f"load {register_type(dtype)}, ptr {accumulator}")
-            after = self.folded(statement.fold, dtype, before, value, True)
-            self.lines.append(f"  store {register_type(dtype)} {after}, ptr {accumulator}")
         else:
             before = self.load(statement.target, statement.strides, 0)
             after = self.folded(statement.fold, dtype, before, value, False)
@@ -480,7 +546,7 @@ class KernelText:
 
     def address(self, buffer: Buffer, strides: Ints, offset: int) -> str:
         index = self.linear(strides, offset)
-        pointer = self.pointers[buffer]
+        pointer = self.pointers[buffer.memory]
         if index == "0":
             return pointer
         return self.put(

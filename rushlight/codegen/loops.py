@@ -28,9 +28,10 @@ Restride = Callable[[Ints, int], tuple[Ints, int]]
 
 class Buffer:
     """Memory for one value. `role`: "given" (held by a tensor), "result" (made for a tensor),
-    "temporary" (between kernels), "local" (between loops of one kernel) or "register"."""
+    "temporary" (between kernels), "local" (between loops of one kernel), "register", or "placed"
+    (in the memory of another, its `home`)."""
 
-    __slots__ = ("dtype", "name", "role", "shape", "strides")
+    __slots__ = ("dtype", "home", "name", "role", "shape", "strides")
 
     def __init__(self, name: str, dtype: dtype, shape: Ints, strides: Ints, role: str) -> None:
         self.name = name
@@ -38,6 +39,12 @@ class Buffer:
         self.shape = shape
         self.strides = strides
         self.role = role
+        self.home: Buffer | None = None
+
+    @property
+    def memory(self) -> Buffer:
+        """The buffer whose memory it uses."""
+        return self.home or self
 
     @property
     def extent(self) -> Any:
@@ -55,7 +62,7 @@ class Buffer:
 class Statement:
     """target[strides · i] = value, or target[...] = fold(target[...], value) over `axes`."""
 
-    __slots__ = ("axes", "fold", "inner", "shape", "strides", "target", "value")
+    __slots__ = ("axes", "fold", "in_strips", "inner", "shape", "strides", "target", "value")
 
     def __init__(
         self,
@@ -66,6 +73,7 @@ class Statement:
         fold: str | None = None,
         axes: Ints = (),
         inner: bool = True,
+        in_strips: bool = False,
     ) -> None:
         self.target = target
         self.shape = shape
@@ -75,6 +83,8 @@ class Statement:
         self.axes = axes
         # Whether a fold runs along the innermost axis, so that one register accumulates it.
         self.inner = inner
+        # Whether a sum in double may add stretches of its float32 elements in float32 first.
+        self.in_strips = in_strips
 
     def loads(self) -> list[Expression]:
         return [node for node in walk(self.value) if node.op == "load"]
@@ -112,8 +122,8 @@ class Kernel:
         found: dict[Buffer, None] = {}
         for statement in self.statements():
             for load in statement.loads():
-                found.setdefault(load.payload[0])
-            found.setdefault(statement.target)
+                found.setdefault(load.payload[0].memory)
+            found.setdefault(statement.target.memory)
         return [buffer for buffer in found if buffer.role != "register"]
 
     def reads(self) -> set[Buffer]:

@@ -36,7 +36,7 @@ from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor, shell
 from rushlight.graph.node import Node
 from rushlight.opset.elementwise import POINTWISE, number_array
-from rushlight.symbolic.numbers import SymInt
+from rushlight.symbolic.numbers import SymInt, SymNumber
 
 if TYPE_CHECKING:
     from rushlight.fx.graph_module import GraphModule
@@ -268,6 +268,7 @@ class LoopProgram:
         result = expr.dtype
         most = LONG if inner else OUTER
         is_long = not is_static((length,)) or length > most
+        in_strips = False
         if kind == "sum" and result is dtypes.float32 and is_long:
             # Long sums keep their accuracy in double; short stretches of memory first in single.
             last = innermost(expr, shape, axes)
@@ -276,6 +277,7 @@ class LoopProgram:
                 expr = self.fold("sum", expr, shape, (last,))
                 shape = tuple([1 if dim == last else size for dim, size in enumerate(shape)])
             expr = self.m.cast(expr, dtypes.float64)
+            in_strips = inner and not is_static((length,))
         buffer = Buffer(self.fresh("r"), expr.dtype, kept, dense, "temporary")
         if 0 in shape:
             if 0 not in kept:
@@ -283,9 +285,8 @@ class LoopProgram:
                 self.steps.append(Statement(buffer, kept, dense, empty))
         else:
             moving = tuple([axis for axis in axes if shape[axis] != 1])
-            self.steps.append(
-                Statement(buffer, shape, strides, expr, kind if moving else None, moving, inner)
-            )
+            kinds = (kind if moving else None, moving, inner, in_strips)
+            self.steps.append(Statement(buffer, shape, strides, expr, *kinds))
         return self.m.cast(self.m.load(buffer, strides, 0), result)
 
     def product(self, left: Value, right: Value, shape: Ints) -> Expression:
@@ -321,7 +322,7 @@ class LoopProgram:
         base = args[0]
         if base.base is None:
             self.realise(base)
-        else:
+        elif base.buffer is None:
             base.expr = self.through_memory(base)
         assert value.expr is not None
         try:
@@ -395,6 +396,7 @@ class LoopProgram:
         if buffer.role not in ("given", "result", "temporary"):
             return False
         value.buffer = buffer
+        value.expr = expr
         return True
 
     def argument(self, value: Any) -> Any:
@@ -617,6 +619,9 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
         if isinstance(args[position], (Value, Extent)):
             for target in chain:
                 given[position] = m.cast(given[position], target)
+        elif position in op.options.get("factors", ()):
+            # Texts look whether it is 1.
+            given[position] = number_array(args[position], chain).item()
         else:
             given[position] = m.const(number_array(args[position], chain).item(), chain[-1])
     try:
@@ -811,6 +816,10 @@ def expression_of(program: LoopProgram, op: OpOverload, args: list[Any], val: An
     """The expression of a call, a tuple for several results; raises `Inexpressible`."""
     entries = val if isinstance(val, (tuple, list)) else [val]
     for entry in entries:
+        if isinstance(entry, SymNumber):
+            raise Inexpressible("a number")
+        if isinstance(entry, (tuple, list)):
+            raise Inexpressible("lists of results")
         if entry is not None and entry.device.type not in ("cpu", "meta"):
             raise Inexpressible(f"on {entry.device}")
     rule = op.rule("lower")

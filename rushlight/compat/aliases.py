@@ -110,6 +110,7 @@ _HOPS = "associative_scan cond flex_attention map out_dtype scan strict_mode whi
 HIDDEN = frozenset(
     (
         "torch.autograd.gradcheck",
+        "torch.export.unflatten",
         *[f"torch._higher_order_ops.{name}" for name in _HOPS.split()],
     )
 )
@@ -287,6 +288,7 @@ ALIASES: dict[str, Entry] = {
         **same(".symbolic", _SYMBOLS),
         "_constrain_range_for_size": ".symbolic:constrain_range_for_size",
         "constrain_range": ".symbolic:constrain_range",
+        **same(".symbolic.constraints", "RelaxedUnspecConstraint StrictMinMaxConstraint"),
     },
     "torch.fx.experimental.sym_node": same(".symbolic", "SymNode"),
     "torch.utils._sympy.functions": same(
@@ -435,16 +437,54 @@ ALIASES: dict[str, Entry] = {
         **same(".higher_order.mapping", "map"),
     },
     # ------------------------------------------------------------ export
-    "torch._export": absent("capture_pre_autograd_graph aot_compile aot_load"),
-    "torch._export.utils": absent(
-        "get_buffer get_param is_buffer is_param register_dataclass_as_pytree_node"
+    "torch._export": {
+        **same(".export.private", "capture_pre_autograd_graph"),
+        **absent("aot_compile aot_load"),
+    },
+    "torch._export.utils": {
+        **same(".export.private", "get_buffer get_param is_buffer is_param"),
+        **same(".export.private", "get_lifted_tensor_constant is_lifted_tensor_constant"),
+        **same(".export.records", "register_dataclass_as_pytree_node"),
+    },
+    "torch._export.verifier": ".export.verifier",
+    "torch._export.pass_base": {
+        "_ExportPassBaseDeprecatedDoNotUse": ".export.passes:GraphRebuilding",
+    },
+    "torch._export.passes.lift_constants_pass": same(".export.lifting", "lift_constants_pass"),
+    "torch._export.serde.serialize": same(
+        ".export.serde", "SerializeError SerializedArtifact deserialize serialize"
     ),
-    "torch._export.pass_base": absent("_ExportPassBaseDeprecatedDoNotUse"),
-    "torch._export.passes.lift_constants_pass": absent("lift_constants_pass"),
-    "torch._export.serde.serialize": absent("serialize deserialize"),
-    "torch.export._trace": absent(
-        "_export _export_for_training _export_to_torch_ir DEFAULT_EXPORT_DYNAMO_CONFIG"
+    "torch._export.serde.schema": same(".export.serde", "SCHEMA_VERSION TREESPEC_VERSION"),
+    "torch.export.pt2_archive": same(".export.serde", "is_pt2_package"),
+    "torch.export.pt2_archive._package": same(
+        ".export.serde", "PT2ArchiveContents is_pt2_package load_pt2 package_pt2"
     ),
+    "torch.export.graph_signature": ".export.signature",
+    "torch.export.exported_program": {
+        **same(".export.program", "ExportedProgram"),
+        **same(".export.signature", "ModuleCallEntry ModuleCallSignature"),
+        **same(".export.decompositions", "default_decompositions"),
+    },
+    "torch.export.unflatten": {
+        **same(".export.unflattening", "FlatArgsAdapter InterpreterModule UnflattenedModule"),
+        **same(".export.unflattening", "unflatten"),
+    },
+    "torch.export.dynamic_shapes": {
+        **same(".export", "AdditionalInputs Dim ShapesCollection dims dynamic_dim"),
+        **same(".export", "refine_dynamic_shapes_from_suggested_fixes"),
+        **bare(".export.dimensions", "_DerivedDim _DimHint _DimHintType"),
+        "_Dim": ".export:Dim",
+        "_combine_args": ".export.shapes:bound_arguments",
+    },
+    "torch.export._draft_export": same(
+        ".export.draft", "DraftExportReport FailureReport FailureType draft_export"
+    ),
+    "torch.export._trace": {
+        "_export": ".export.private:export_at",
+        "_export_for_training": ".export.private:export_for_training",
+        "_export_to_torch_ir": ".export.private:export_to_torch_ir",
+        "DEFAULT_EXPORT_DYNAMO_CONFIG": ".export.strict:DEFAULT_EXPORT_DYNAMO_CONFIG",
+    },
     # ------------------------------------------------------------ jit, library
     "torch.library": {
         "_reserved_namespaces": ".library.registration:RESERVED",

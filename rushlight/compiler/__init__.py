@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any
 
-from rushlight.capture.marks import allow_in_graph, disable
+from rushlight.capture import logs
+from rushlight.capture.marks import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    nested_compile_region,
+    substitute_in_graph,
+)
+from rushlight.capture.stances import set_stance
 
 __all__ = [
     "allow_in_graph",
+    "assume_constant_result",
     "compile",
     "compile_graph",
     "disable",
+    "get_default_backend",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
     "list_backends",
+    "nested_compile_region",
     "reset",
+    "set_default_backend",
+    "set_stance",
+    "substitute_in_graph",
 ]
 
 
@@ -29,7 +44,10 @@ def compile_graph(gm: Any, example_inputs: Any) -> Any:
     """
     from rushlight.compiler.graphcache import FxGraphCache
 
-    return FxGraphCache.load(gm, example_inputs)
+    made = FxGraphCache.load(gm, example_inputs)
+    if logs.is_on("kernel"):
+        logs.write("kernel", str(made))
+    return made
 
 
 def compile(*args: Any, **kwargs: Any) -> Any:
@@ -46,17 +64,42 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     return backends.list_backends(exclude_tags)
 
 
+def get_default_backend() -> Any:
+    """The backend that `torch.compile` takes where none is named."""
+    from rushlight.compiler import backends
+
+    return backends.get_default_backend()
+
+
+def set_default_backend(backend: Any) -> None:
+    """Name the backend that `torch.compile` takes where none is named."""
+    from rushlight.compiler import backends
+
+    backends.set_default_backend(backend)
+
+
+class Exporting(threading.local):
+    """Whether this thread is exporting a module."""
+
+    active = False
+
+
+EXPORTING = Exporting()
+
+
 def is_compiling() -> bool:
-    """Whether the caller is compiled: true in captured code, which is where it is asked."""
-    return False
+    """Whether the caller is compiled: true in captured code, which is where it is asked, and in
+    modules that are exported."""
+    return EXPORTING.active
 
 
 def is_dynamo_compiling() -> bool:
-    return False
+    return EXPORTING.active
 
 
 def is_exporting() -> bool:
-    return False
+    """Whether the caller is being exported."""
+    return EXPORTING.active
 
 
 def reset() -> None:

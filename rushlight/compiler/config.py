@@ -18,6 +18,9 @@ assume_static_by_default = True
 # Whether a backend that fails is an error, or the graph then runs as it is.
 suppress_errors = False
 
+# Whether exported programs leave out what they would assert of sizes and data.
+do_not_emit_runtime_asserts = False
+
 patch = patcher(__name__)
 
 

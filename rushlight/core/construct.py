@@ -6,6 +6,7 @@ dtype by category; NumPy scalars and tensors inside lists keep theirs.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Sequence
 from itertools import chain
@@ -24,6 +25,7 @@ from rushlight.core.device import cpu, device
 from rushlight.core.dispatch import call_function_mode, overridable
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
 from rushlight.core.history import mark_inference
+from rushlight.core.op import find_overload
 from rushlight.core.promotion import promote_types, scalar_dtype
 from rushlight.core.size import Size
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS, active_tracer, warn_once
@@ -38,6 +40,7 @@ from rushlight.core.tensor import (
     wrap,
     wrap_strided,
 )
+from rushlight.symbolic.numbers import SymNumber
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -292,8 +295,31 @@ def from_data(
         source = adopt(np.asarray(data))
         copy = converted_copy(source, dtype or source._dtype)
         return finish(copy, place, requires_grad, detached=True)
+    if PROCESS.special and holds_symbols(data):
+        result = of_symbols(data, dtype, place)
+        if requires_grad:
+            set_requires_grad(result, True)
+        return result
     array, dtype = array_of(data, dtype, "new")
     return finish(wrap(array, dtype), place, requires_grad, detached=True)
+
+
+def holds_symbols(data: Any) -> bool:
+    """Whether a number in the data is known only when the graph runs, or differs then."""
+    numbers = flatten(data)[0] if is_sequence(data) else (data,)
+    return any(isinstance(number, SymNumber) for number in numbers)
+
+
+def of_symbols(data: Any, dtype: dtype | None, place: device | None) -> Any:
+    """A tensor whose values are computed from symbolic numbers."""
+    if is_sequence(data):
+        if dtype is None:
+            numbers = flatten(data)[0]
+            dtype = functools.reduce(promote_types, [element_dtype(one) for one in numbers])
+        parts = [of_symbols(part, dtype, place) for part in data]
+        return find_overload("aten", "stack", "default")(parts)
+    dtype = dtype or element_dtype(data)
+    return find_overload("aten", "scalar_tensor", "default")(data, dtype=dtype, device=place)
 
 
 def converted_copy(source: Tensor, dtype: dtype) -> Tensor:

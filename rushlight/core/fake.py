@@ -94,6 +94,14 @@ class FakeTensor(Tensor):
     def fake_device(self) -> device:
         return self.device
 
+    @fake_device.setter
+    def fake_device(self, place: device | str) -> None:
+        """Let the tensor say that it is on another device."""
+        made = self._unusual
+        assert made is not None
+        self._unusual = made.copy()
+        self._unusual.device = numbered(device(place))
+
     def tolist(self) -> Any:
         if self.constant is None:
             raise DataDependentOutputException("aten::tolist")
@@ -455,7 +463,8 @@ class FakeTensorMode(Occupant):
                     f"FakeTensorMode with 'allow_non_fake_inputs'. Found in {op}: a tensor of "
                     f"shape {list(value.shape)} and type {value.type()}"
                 )
-            return self.from_tensor(value)
+            # What a program holds has the sizes that it has.
+            return self.from_tensor(value, static_shapes=True if self.export else None)
 
         converted = list(args)
         for position in op.tensor_positions:

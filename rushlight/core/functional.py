@@ -146,7 +146,8 @@ class FunctionalStorage:
         self.memory: Storage = storage_like(base)
         # The size in bytes that the memory was given, if it was resized.
         self.resized_to: Any = None
-        # How many writes there were; of these, without grad mode, on detached aliases, on `data`.
+        # How many writes there were; of these, without grad mode or on detached aliases, on
+        # detached aliases, on `data`.
         self.writes = 0
         # What nodes inherited at the last write.
         self.write_meta: dict[str, Any] | None = None
@@ -379,7 +380,8 @@ class FunctionalMode(Occupant):
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """One op as a function of values."""
         if op.body is not None and not op.autograd_only:
-            return dispatch.run_body(op, args) if may_alias(op) else self.run_whole(op, args)
+            is_apart = may_alias(op) or self.takes_apart(op)
+            return dispatch.run_body(op, args) if is_apart else self.run_whole(op, args)
         own = op.rules.get("effectful") or op.rules.get("functionalized")
         if own is not None:
             return own(self, op, args)
@@ -388,6 +390,10 @@ class FunctionalMode(Occupant):
         if op.mutated_positions:
             return self.write(op, args)
         return self.run(op, args)
+
+    def takes_apart(self, op: OpOverload) -> bool:
+        """Whether a composite that could stay whole is taken apart all the same."""
+        return False
 
     def run(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """An op that writes nothing, on up-to-date values."""
@@ -549,7 +555,7 @@ class FunctionalMode(Occupant):
         storage.generation += 1
         storage.writes += 1
         storage.write_meta = LOCAL.state.node_meta
-        storage.quiet_writes += not LOCAL.state.grad or LOCAL.state.inference
+        storage.quiet_writes += target.hidden or not LOCAL.state.grad or LOCAL.state.inference
         storage.hidden_writes += target.hidden
         storage.unversioned_writes += target.unversioned
         sync(target)

@@ -7,6 +7,7 @@ The functions named `*_geometry` describe a view as (sizes, strides, offset delt
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -350,17 +351,17 @@ def is_contiguous_in(sizes: Ints, strides: Ints, wanted: memory_format) -> bool:
 
 def strides_ascend_in_order(sizes: Ints, strides: Ints, order: Sequence[int]) -> bool:
     """Whether strides, dense or not, read as this order rather than as row-major."""
-    if strides[1] == 0:
+    if is_size(strides[1], 0):
         return False
     least: Any = 0
     for axis in order:
-        if sizes[axis] == 0 or strides[axis] < least:
+        if is_size(sizes[axis], 0) or decided(strides[axis] < least):
             return False
         # N111 tensors and the like are ambiguous: row-major wins.
-        if axis == 0 and least == strides[1]:
+        if axis == 0 and decided(least == strides[1]):
             return False
         least = strides[axis]
-        if sizes[axis] > 1:
+        if decided(sizes[axis] > 1):
             least = least * sizes[axis]
     return True
 
@@ -381,7 +382,8 @@ def is_non_overlapping_and_dense(sizes: Ints, strides: Ints) -> bool:
     used = [
         (stride, size) for size, stride in zip(sizes, strides, strict=True) if not is_size(size, 1)
     ]
-    used.sort(key=stride_of)
+    is_plain = all([stride.__class__ is int for stride, _ in used])
+    used.sort(key=stride_of if is_plain else by_stride)
     expected: Any = 1
     for stride, size in used:
         fits = stride == expected
@@ -393,6 +395,14 @@ def is_non_overlapping_and_dense(sizes: Ints, strides: Ints) -> bool:
 
 def stride_of(pair: tuple[Any, Any]) -> Any:
     return pair[0]
+
+
+def compare_strides(one: tuple[Any, Any], other: tuple[Any, Any]) -> int:
+    """The order of strides of which only run time tells some."""
+    return -1 if decided(one[0] < other[0]) else 1 if decided(one[0] > other[0]) else 0
+
+
+by_stride = functools.cmp_to_key(compare_strides)
 
 
 def memory_order(sizes: Ints, operands: Sequence[Ints]) -> list[int]:
@@ -640,12 +650,25 @@ def expand_geometry(
     return tuple(out_sizes), tuple(out_strides), 0
 
 
+def stands_for_rest(size: IntLike) -> bool:
+    """Whether a size is -1. Where only run time tells, a program that is to hold for all values
+    cannot be made; others take it that it is not."""
+    test = size == -1
+    if test.__class__ is bool:
+        return bool(test)
+    if size.node.shape_env.refuse_open_sizes:  # type: ignore[union-attr]
+        from rushlight.symbolic import guard_size_oblivious
+
+        return bool(guard_size_oblivious(test))
+    return decided(test)
+
+
 def infer_size(shape: Sequence[Any], count: IntLike) -> Ints:
     """The shape with its -1 replaced so that it holds `count` elements."""
     inferred = -1
     known: Any = 1
     for axis, size in enumerate(shape):
-        if decided(size == -1):
+        if stands_for_rest(size):
             if inferred >= 0:
                 raise RuntimeError("only one dimension can be inferred")
             inferred = axis
@@ -845,9 +868,9 @@ def unfold_geometry(sizes: Ints, strides: Ints, dim: int, size: IntLike, step: I
     """Windows of `size` along a dimension, `step` apart, as a new last dimension."""
     dim = wrap_dim(dim, len(sizes))
     length, stride = (sizes[dim], strides[dim]) if sizes else (1, 1)
-    if size < 0:
+    if decided(size < 0):
         raise RuntimeError(f"size is {size} but must be >= 0")
-    if size > length:
+    if decided(size > length):
         raise RuntimeError(
             f"maximum size for tensor at dimension {dim} is {length} but size is {size}"
         )

@@ -8,11 +8,27 @@ from collections import OrderedDict
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
-__all__ = ["NodeHooks", "OwnedHook", "RemovableHandle"]
+__all__ = ["NOTED", "NodeHooks", "OwnedHook", "RemovableHandle"]
+
+
+class Noted:
+    """Whether any hook was ever registered: until then nobody needs to look for one."""
+
+    __slots__ = ("hooks",)
+
+    def __init__(self) -> None:
+        self.hooks = False
+
+
+NOTED = Noted()
 
 
 class HookDict(OrderedDict[int, Callable[..., Any]]):
     """An ordered table of hooks by handle id."""
+
+    def __setitem__(self, key: int, hook: Callable[..., Any]) -> None:
+        NOTED.hooks = True
+        super().__setitem__(key, hook)
 
 
 # What a handle takes its hook out of.

@@ -163,8 +163,7 @@ class Recorder(Occupant):
         elif isinstance(value, (list, tuple)):
             for position, item in enumerate(value):
                 member = self.graph.call_function(operator.getitem, (node, position))
-                if self.describe_origin is not None:
-                    self.describe_origin(member)
+                self.place(member)
                 self.track(item, member, fixed)
 
     def track_sizes(self, tensor: Tensor, node: Node) -> None:
@@ -251,7 +250,9 @@ class Recorder(Occupant):
         return found
 
     def apply_number(self, function: Function, *operands: Any) -> Any:
-        return self.graph.call_function(function, operands)
+        node = self.graph.call_function(function, operands)
+        self.place(node)
+        return node
 
     def submodule(self, prefix: str, module: Any, separator: str = "_") -> Node:
         """A graph that a higher-order op calls, as an attribute of the traced module."""
@@ -262,7 +263,13 @@ class Recorder(Occupant):
         self.attributes[name] = module
         node = self.graph.create_node("get_attr", name)
         inherit_meta(node)
+        self.place(node)
         return node
+
+    def place(self, node: Node) -> None:
+        """Let a new node say where it comes from."""
+        if self.describe_origin is not None:
+            self.describe_origin(node)
 
     def call_node(
         self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, name: str = ""
@@ -270,6 +277,7 @@ class Recorder(Occupant):
         """The node of a higher-order op's call, on what the graph has for its arguments."""
         node = self.graph.create_node("call_function", op, args, kwargs or {}, name=name)
         inherit_meta(node)
+        self.place(node)
         if self.marking is not None:
             node.meta.update(self.marking(op, args, kwargs or {}))
         return node
@@ -318,8 +326,7 @@ class Recorder(Occupant):
             "call_function", target, tuple(inputs), named, name=target.base_name
         )
         inherit_meta(node)
-        if self.describe_origin is not None:
-            self.describe_origin(node)
+        self.place(node)
         if self.marking is not None:
             node.meta.update(self.marking(op, positional, keywords))
         try:
@@ -352,7 +359,7 @@ class Recorder(Occupant):
 
     def note_grad_mode(self, switch: Callable[[bool], None], value: bool) -> None:
         """A switch of grad mode as a node."""
-        self.graph.call_function(switch, (value,))
+        self.place(self.graph.call_function(switch, (value,)))
 
     def read(self, op: OpOverload, args: tuple[Any, ...], fixed: bool) -> Any:
         """A number read out of a tensor while its values are at hand."""
@@ -412,6 +419,7 @@ class SizeNode(PendingNode):
             "call_function", op, (self.node, *self.rest), name=f"{self.name}_{self.overload}"
         )
         describe(node, self.value)
+        recorder.place(node)
         return node
 
 
@@ -441,6 +449,7 @@ class Computed(PendingNode):
         node = recorder.graph.call_function(self.function, tuple(operands))
         inherit_meta(node, self.meta or {})
         describe(node, self.result.wrapped())
+        recorder.place(node)
         return node
 
 

@@ -111,9 +111,10 @@ class DataDependentOutputException(RuntimeError):
         annotate(self, "RL0710")
 
 
-def unknown_size(op: OpOverload, what: str) -> IntLike:
+def unknown_size(op: OpOverload, what: str, most: IntLike | None = None) -> IntLike:
     """For shape rules: a size that depends on values which the operands do not have. An unbacked
-    symbol where the running fake mode has a shape environment, an error otherwise."""
+    symbol where the running fake mode has a shape environment, an error otherwise. `most` bounds
+    it where that is a number; torch: one above 2, so that it still can be any size."""
     mode = LOCAL.state.fake
     if mode is None:
         raise error(
@@ -124,7 +125,8 @@ def unknown_size(op: OpOverload, what: str) -> IntLike:
     from rushlight.symbolic import constrain_range_for_size
 
     size = mode.shape_env.create_unbacked_symint()
-    constrain_range_for_size(size)
+    bound = most if type(most) is int and most > 2 else None
+    constrain_range_for_size(size, max=bound)
     return size
 
 

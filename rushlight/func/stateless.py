@@ -100,7 +100,8 @@ def replaced(module: Any, given: dict[str, Any], tie_weights: bool, strict: bool
             before[name] = owners.swap(name, value)
         yield
     finally:
-        after = {name: owners.swap(name, value) for name, value in before.items()}
+        # The last first: names of one place were given their tensors one after another.
+        after = {name: owners.swap(name, value) for name, value in reversed(before.items())}
         for name, value in after.items():
             if name in given and value is not MISSING:
                 given[name] = value

@@ -10,7 +10,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.core.state import LOCAL
 from rushlight.nn.module import Module
@@ -25,7 +25,7 @@ CALL = Module.__call__.__code__
 
 
 class Origin(NamedTuple):
-    modules: dict[str, tuple[str, type]]
+    modules: dict[str, tuple[str, Any]]
     stack: str
 
 
@@ -71,12 +71,12 @@ class Origins:
 
     def current(self) -> Origin:
         """What the frames between here and `top` say."""
-        called: list[Module] = []
+        called: list[FrameType] = []
         lines: list[tuple[FrameType, int]] = []
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame is not self.top:
             if frame.f_code is CALL:
-                called.append(frame.f_locals["self"])
+                called.append(frame)
             elif self.stacks and not is_own(frame.f_code.co_filename):
                 lines.append((frame, frame.f_lineno))
             frame = frame.f_back
@@ -84,9 +84,11 @@ class Origins:
         summary = traceback.StackSummary.extract(reversed(lines)) if lines else []
         return Origin(modules, "".join(traceback.format_list(summary)).strip())
 
-    def stack_of(self, called: list[Module]) -> dict[str, tuple[str, type]]:
-        found: dict[str, tuple[str, type]] = {}
-        for module in called:
+    def stack_of(self, called: list[FrameType]) -> dict[str, tuple[str, Any]]:
+        """The modules of frames that call one, outermost first."""
+        found: dict[str, tuple[str, Any]] = {}
+        for frame in called:
+            module = frame.f_locals["self"]
             if id(module) not in self.paths:
                 self.adopt(module)
             path = self.paths[id(module)]

@@ -121,8 +121,15 @@ class _PyTreeInfo(NamedTuple):
 def format_target(base: str, target: str) -> str:
     """`base.a.b`; parts that are no identifiers are reached by getattr."""
     for part in target.split("."):
-        base = f"{base}.{part}" if part.isidentifier() else f'getattr({base}, "{part}")'
+        base = f"{base}.{part}" if part.isidentifier() else f"getattr({base}, {quoted(part)})"
     return base
+
+
+def quoted(text: str) -> str:
+    """A string in double quotes, whatever it holds."""
+    import json
+
+    return json.dumps(text)
 
 
 class CodeGen:
@@ -205,7 +212,7 @@ class _PyTreeCodeGen(CodeGen):
             count = spec.child(0).num_children
             names = self.pytree_info.orig_args
             pairs = zip(spec.child(1).context, names[count:])
-            keywords = ", ".join(f"'{key}':{name}" for key, name in pairs)
+            keywords = ", ".join(f"{key!r}:{name}" for key, name in pairs)
             signature = f"([{', '.join(names[:count])}], {{{keywords}}})"
         text = ""
         annotated = [name for name in free_vars if ":" in name]

@@ -103,8 +103,9 @@ wrap_with_set_grad_enabled = Region("wrap_with_set_grad_enabled", run_with_grad_
 tag_activation_checkpoint = Region("tag_activation_checkpoint", run_checkpointed)
 wrap_activation_checkpoint = Region("wrap_activation_checkpoint", run_checkpointed)
 autograd_function_apply = Region("autograd_function_apply", apply_function)
-# torch: where graphs name it.
+# torch: where graphs name them.
 autograd_function_apply.__module__ = "torch._functorch.autograd_function"
+wrap_with_set_grad_enabled.__module__ = "torch._higher_order_ops.wrap"
 
 
 # -- strict mode -----------------------------------------------------------------------------------

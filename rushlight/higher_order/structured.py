@@ -160,12 +160,14 @@ class ControlFlowOp(HigherOrderOperator):
             # Functions are differentiable themselves, in what they close over too.
             return self.compute(*args)
         functions, groups = self.split(args)
-        functions = [Watched(self._name, function) for function in functions]
+        state = LOCAL.state
+        if state.pre_functional is None and state.pre_proxy is None:
+            # Above autograd, what functions close over are operands.
+            functions = [Watched(self._name, function) for function in functions]
         if not asks_gradient(groups) and not LOCAL.state.transforms:
             return self.go_on(*self.join(functions, groups))
         operands = [value for group in groups for value in group]
         call = Call(self, functions, [len(group) for group in groups])
-        state = LOCAL.state
         given = (call, *operands)
         if not state.transforms:
             return run_function(Recorded, given, {}, True, state)
@@ -191,6 +193,8 @@ class ControlFlowOp(HigherOrderOperator):
         graphs = [recorder.submodule(name, module) for name, module in names]
         call = self.join(graphs, [self.noted(recorder, group) for group in groups])
         node = recorder.call_node(self, call, name=self.node_name)
+        # How many of the operands the functions close over: the last ones.
+        node.meta["captured"] = len(traced.lifted)
         if any([has_effects(module.graph) for module in traced.modules]):
             node.meta["has_effects"] = True
         with recorder.below():

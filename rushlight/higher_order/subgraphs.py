@@ -148,6 +148,7 @@ class SubgraphRecorder(Recorder):
     def __init__(self, parent: Recorder) -> None:
         super().__init__(None, parent.decompositions, parent.pre_dispatch)
         self.parent = parent
+        self.describe_origin = parent.describe_origin
         # Tensors and numbers.
         self.lifted: list[Any] = []
 

@@ -52,6 +52,8 @@ def copied(value: Any) -> Any:
 
 
 auto_functionalized = AutoFunctionalized("auto_functionalized")
+# torch: where graphs name it.
+auto_functionalized.__module__ = "torch._higher_order_ops.auto_functionalize"
 
 
 def functionalize_write(mode: FunctionalMode, op: OpOverload, args: tuple[Any, ...]) -> Any:

@@ -224,9 +224,10 @@ OPS: dict[str, str] = {
         _log_softmax _log_softmax_backward_data _softmax _softmax_backward_data log_softmax softmax
     """,
     "other.asserts": """
-        _assert_async _assert_scalar _print sym_constrain_range sym_constrain_range_for_size
+        _assert_async _assert_scalar _assert_tensor_metadata _print sym_constrain_range
+        sym_constrain_range_for_size
     """,
-    "other.methods": "_is_all_true _is_any_true fill_diagonal_ is_distributed",
+    "other.methods": "_is_all_true _is_any_true detach_ fill_diagonal_ is_distributed",
     "other.selftest": """
         _test_autograd_multiple_dispatch _test_autograd_multiple_dispatch_view
         _test_autograd_multiple_dispatch_view_copy _test_warn_in_autograd

@@ -41,14 +41,24 @@ class ShapeGuard:
 
 
 class RuntimeAssert:
-    """A relation between values that depend on data, to be checked when the graph runs."""
+    """A relation between values that depend on data, to be checked when the graph runs.
 
-    __slots__ = ("expr", "msg", "stack")
+    `written` is the relation as it was asked for; `expr` is one of the forms it has.
+    """
 
-    def __init__(self, expr: Expr, msg: str = "", stack: Sequence[Frame] = ()) -> None:
+    __slots__ = ("expr", "msg", "stack", "written")
+
+    def __init__(
+        self,
+        expr: Expr,
+        msg: str = "",
+        stack: Sequence[Frame] = (),
+        written: Expr | None = None,
+    ) -> None:
         self.expr = expr
         self.msg = msg
         self.stack = stack
+        self.written = expr if written is None else written
 
     def __repr__(self) -> str:
         return f"RuntimeAssert(expr={self.expr})"

@@ -304,6 +304,9 @@ class SymNode:
         if left_type is bool or right_type is bool:
             return self.apply_boolean(name, a, b)
         env = self.shape_env
+        if env.relations_kept and name in RELATIONS and left_type is int and right_type is int:
+            relation = BINARY[name][1](ex.constant(left), ex.constant(right))
+            return SymBool(SymNode(relation, env, bool))
         key = (name, left, right)
         found = env.operations.get(key)
         if found is None:

@@ -108,6 +108,7 @@ class ShapeEnv:
         allow_scalar_outputs: bool = True,
         allow_dynamic_output_shape_ops: bool = True,
         prefer_deferred_runtime_asserts_over_guards: bool = False,
+        refuse_open_sizes: bool = False,
         co_fields: Mapping[str, str] | None = None,
     ) -> None:
         self.tracked_fakes = tracked_fakes
@@ -119,6 +120,8 @@ class ShapeEnv:
         self.prefer_deferred_runtime_asserts_over_guards = (
             prefer_deferred_runtime_asserts_over_guards
         )
+        # Whether a number for a size that may be -1, which stands for "the rest", is refused.
+        self.refuse_open_sizes = refuse_open_sizes
         self.co_fields = dict(co_fields or {})
         self.guards: list[ShapeGuard] = []
         self.var_to_val: dict[Expr, float] = {}
@@ -141,6 +144,7 @@ class ShapeEnv:
         self.frozen = False
         self.runtime_asserts_frozen = False
         self.guards_suppressed = 0
+        self.relations_kept = 0
         self.fresh_symbols_ignored = 0
         self.unknown_tensors = 0
 
@@ -282,6 +286,15 @@ class ShapeEnv:
             self.facts.ranges[symbol] = known
         self.var_to_val[symbol] = val
         return symbol
+
+    def adopt_symbol(self, symbol: Symbol, range_: ValueRanges, hint: float | None) -> None:
+        """Take in a symbol that was made elsewhere; without a hint it depends on data."""
+        self.order[symbol] = len(self.order)
+        self.facts.ranges[symbol] = range_
+        if hint is None:
+            self.unbacked_symbols.add(symbol)
+        else:
+            self.var_to_val[symbol] = hint
 
     def create_unspecified_symbol(
         self,
@@ -542,7 +555,7 @@ class ShapeEnv:
             return True
         stated = ex.canonical(replaced)
         newest = max(unbacked, key=self.order.__getitem__) if unbacked else None
-        assertion = RuntimeAssert(stated, msg, guarding.user_stack())
+        assertion = RuntimeAssert(stated, msg, guarding.user_stack(), replaced)
         self.deferred_runtime_asserts.setdefault(newest, []).append(assertion)
         self.num_deferred_runtime_asserts += 1
         self.facts.learn(replaced)
@@ -582,6 +595,15 @@ class ShapeEnv:
             yield
         finally:
             self.guards_suppressed -= 1
+
+    @contextlib.contextmanager
+    def keep_relations(self) -> Iterator[None]:
+        """Within it a comparison is a symbolic boolean even where its outcome is known."""
+        self.relations_kept += 1
+        try:
+            yield
+        finally:
+            self.relations_kept -= 1
 
     # ------------------------------------------------------------ guards
 

@@ -133,6 +133,15 @@ def assert_allclose(
     )  # fmt: skip
 
 
+def same(ref: Any, res: Any, *, tol: float = 1e-4, equal_nan: bool = False) -> bool:
+    """Whether results are alike: their structure, and their tensors within a tolerance."""
+    try:
+        assert_close(res, ref, rtol=tol, atol=tol, equal_nan=equal_nan)
+    except AssertionError:
+        return False
+    return True
+
+
 def as_tensor_like(value: Any) -> Any:
     from rushlight.core.construct import as_tensor
 

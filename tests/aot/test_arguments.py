@@ -308,3 +308,24 @@ def test_writes_beside_arguments_that_overlap_are_kept():
         function = aot_function(f, nop, keep_inference_input_mutations=keep)
         assert function(base[:, 2], base[:, 0], base[1, 0]).tolist() == 7
         assert base.tolist() == [[0, 1, 7], [6, 4, 7]]
+
+
+def test_a_leaf_written_out_of_sight_and_transposed():
+    def f(a):
+        with torch.no_grad():
+            a.mul_(1.5)
+        hidden = a.detach()
+        with torch.no_grad():
+            a.transpose_(0, 1)
+        hidden.mul_(2.0)
+        return a
+
+    weights = torch.arange(6.0).view(3, 2)
+    seen = []
+    for function in (f, aot_function(f, nop)):
+        a = torch.ones(2, 3, requires_grad=True)
+        result = function(a)
+        (result * weights).sum().backward()
+        seen.append((result is a, a.tolist(), a.grad.tolist()))
+        assert a._version > 0
+    assert seen[0] == seen[1] == (True, [[3.0, 3.0]] * 3, weights.tolist())

@@ -10,10 +10,12 @@ import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight.base.counters import counters
 from rushlight.capture.exc import BackendCompilerFailed, InvalidBackend, Unsupported
+from rushlight.capture.guards import Kept
 from rushlight.compiler import compiling
 from rushlight.compiler.backends import BACKENDS, list_backends, register_backend
 from rushlight.compiler.counting import CompileCounter, EagerAndRecordGraphs
 from rushlight.compiler.sizes import mark_dynamic, mark_static
+from rushlight.nn.module import register_module_forward_hook
 
 BACKEND_NAMES = ["eager", "aot_eager", "aot_eager_decomp_partition", "inductor"]
 
@@ -560,6 +562,36 @@ def test_compiled_functions_in_compiled_functions():
     assert len(counter.graphs) == 1
 
 
+def test_a_compiled_function_behind_a_break_is_called():
+    inner, outer = CompileCounter(), CompileCounter()
+
+    @torch.compile(backend=inner)
+    def callee(x):
+        y = x + 1
+        print(end="")
+        return y * 2
+
+    def caller(x):
+        return callee(x * 3) - 1
+
+    compiled = torch.compile(caller, backend=outer)
+    for _ in range(3):
+        assert compiled(torch.ones(2)).tolist() == [7.0, 7.0]
+    assert (inner.frame_count, outer.frame_count) == (2, 2)
+
+
+def test_functions_live_on_after_a_reset():
+    counter = CompileCounter()
+    scale = [2.0]
+    f = torch.compile(lambda x: x * scale[0] + torch.ones(2), backend=counter)
+    for number in range(4):
+        scale[0] = float(number)
+        for _ in range(3):
+            assert f(torch.ones(2)).tolist() == [number + 1.0] * 2
+        assert counter.frame_count == number + 1
+        compiling.reset()
+
+
 def test_generators_run_as_they_are():
     def f(x):
         yield x
@@ -578,21 +610,6 @@ def test_a_frame_that_cannot_be_captured_is_not_tried_for_ever():
     for _ in range(20):
         assert same(f(torch.ones(2)), compiled(torch.ones(2)))
     assert counters["graph_break"] == {"builtin: locals": 8}
-
-
-def test_nothing_is_captured_while_modes_are_active():
-    def f(x):
-        return x @ x
-
-    counter = CompileCounter()
-    compiled = torch.compile(f, backend=counter)
-    x = torch.ones(2, 2)
-    for _ in range(10):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            assert compiled(x).dtype is torch.bfloat16
-    assert counter.frame_count == 0
-    assert compiled(x).dtype is torch.float32
-    assert counter.frame_count == 1
 
 
 # -- autograd.Function -----------------------------------------------------------------------------
@@ -733,3 +750,82 @@ def test_models_are_one_graph(name, backend):
         assert torch.allclose(a.grad, b.grad, rtol=1e-3, atol=1e-4)
     for a, b in zip(model.buffers(), reference.buffers()):
         assert torch.allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+# -- guards that look at little -------------------------------------------------------------------
+
+
+def linear_pair():
+    torch.manual_seed(2)
+    return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+
+
+def test_hooks_for_all_modules_after_compiling():
+    module, x = linear_pair(), torch.randn(5, 3)
+    compiled = torch.compile(lambda x: module(x) + 1, backend="eager")
+    before = compiled(x)
+    handle = register_module_forward_hook(lambda m, a, out: out * 2)
+    try:
+        torch.testing.assert_close(compiled(x), module(x) + 1)
+        assert not torch.allclose(compiled(x), before)
+    finally:
+        handle.remove()
+    torch.testing.assert_close(compiled(x), before)
+
+
+MODULE_CHANGES = {
+    "data": lambda m: setattr(m[0].weight, "data", torch.randn(4, 3)),
+    "data of another dtype": lambda m: m.double(),
+    "in place": lambda m: m[0].weight.data.mul_(2),
+    "another parameter": lambda m: setattr(m[0], "weight", torch.nn.Parameter(torch.ones(4, 3))),
+    "requires_grad": lambda m: m[0].weight.requires_grad_(False),
+    "tied": lambda m: setattr(m[0], "bias", torch.nn.Parameter(torch.zeros(4))),
+    "exchanged": lambda m: m.load_state_dict(linear_pair().state_dict(), assign=True),
+    "no tensor": lambda m: setattr(m[0], "bias", None),
+    "a hook": lambda m: m[1].register_forward_hook(lambda m, a, out: out + 1),
+    "a hook before": lambda m: m[0].register_forward_pre_hook(lambda m, a: (a[0] * 2,)),
+    "forward": lambda m: setattr(m[1], "forward", lambda x: x - 1),
+    "strides": lambda m: setattr(m[0].weight, "data", torch.randn(3, 4).t()),
+}
+
+
+@pytest.mark.parametrize("name", MODULE_CHANGES)
+def test_changes_of_modules_are_seen(name):
+    module, x = linear_pair(), torch.randn(5, 3)
+    compiled = torch.compile(module, backend="aot_eager")
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x), module(x))
+    MODULE_CHANGES[name](module)
+    x = x.to(module[0].weight.dtype)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x), module(x))
+        flags = [p.requires_grad for p in module.parameters()]
+        assert compiled(x).requires_grad == any(flags)
+
+
+def test_arrays_that_are_gone_are_forgotten():
+    kept = Kept(2)
+    arrays = [torch.ones(3)._array for _ in range(3)]
+    kept.note(arrays[0], arrays[1])
+    assert kept.numbers == [id(arrays[0]), id(arrays[1])]
+    arrays[0] = None
+    assert kept.numbers == [0, id(arrays[1])]
+    kept.note(arrays[2], arrays[2])
+    assert kept.numbers == [0, id(arrays[1])]
+    kept.note(arrays[2], arrays[1])
+    arrays.clear()
+    assert kept.numbers == [0, 0]
+
+
+def test_parameters_that_become_one_and_two():
+    def f(a, b):
+        return a * 2 + b
+
+    compiled = torch.compile(f, backend="eager")
+    one, two = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.full((3,), 5.0))
+    for a, b in ((one, two), (one, two), (one, one), (two, one), (two, two), (one, two)):
+        assert compiled(a, b).tolist() == f(a, b).tolist()
+    shared = torch.nn.Parameter(torch.zeros(3))
+    shared.data = one.data
+    for a, b in ((one, shared), (shared, one), (one, one), (one, shared)):
+        assert compiled(a, b).tolist() == f(a, b).tolist()

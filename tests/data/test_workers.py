@@ -461,7 +461,7 @@ def test_workers_that_do_not_end_are_ended(monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupt_ends_the_workers(kind):
     def interrupted():
-        for _ in load(Made(lambda i: time.sleep(0.3)), kind):
+        for _ in load(Made(lambda i: time.sleep(0.3) or i, 200), kind):
             pass
 
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))

@@ -220,3 +220,14 @@ def test_forward_is_compiled_on_first_use():
     gm.recompile()
     assert gm(torch.ones(1)).item() == 3
     assert list(inspect.signature(gm.forward).parameters) == ["x"]
+
+
+def test_names_that_are_no_identifiers_stay_names():
+    root = torch.nn.Module()
+    name = 'a"), print("b'
+    root.register_buffer(name, torch.ones(2))
+    graph = fx.Graph()
+    graph.output(graph.get_attr(name))
+    gm = fx.GraphModule(root, graph)
+    assert 'getattr(self, "a\\"), print(\\"b")' in gm.code
+    assert gm().equal(torch.ones(2))

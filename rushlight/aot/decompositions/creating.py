@@ -8,7 +8,9 @@ from typing import Any
 from rushlight.aot.decompositions.texts import cast
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
+from rushlight.core.device import device, strided
 from rushlight.core.dtype import FLOAT
+from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.opset.rules import aten
 
@@ -17,8 +19,15 @@ __all__: list[str] = []
 
 def filled(number: float) -> Any:
     def program_of_fill(size: Any, **options: Any) -> Any:
-        options["dtype"] = options.get("dtype") or dtypes.get_default_dtype()
-        return aten.full(size, number, **options)
+        given = {name: value for name, value in options.items() if value is not None}
+        place = LOCAL.state.default_device or device("cpu")
+        defaults = {
+            "dtype": dtypes.get_default_dtype(),
+            "layout": strided,
+            "device": place,
+            "pin_memory": False,
+        }
+        return aten.full(size, number, **{**defaults, **given})
 
     return program_of_fill
 

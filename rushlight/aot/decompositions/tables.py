@@ -28,6 +28,7 @@ from rushlight.core.device import contiguous_format
 from rushlight.core.op import OpOverload, OpOverloadPacket, Tag, find_overload
 from rushlight.opset import audit
 from rushlight.opset.rules import aten
+from rushlight.symbolic.queries import statically_known_true
 
 __all__ = [
     "core_aten_decompositions", "decomposition_table", "default_decompositions",
@@ -184,10 +185,14 @@ def with_strides(found: Any, wanted: Any) -> Any:
 
 
 def differs(strides: Any, wanted: Any) -> bool:
-    """Whether strides are known to be other ones. Symbols are not asked: that would be a guard."""
-    return any(
-        [type(a) is int and type(b) is int and a != b for a, b in zip(strides, wanted, strict=True)]
-    )
+    """Whether strides are other ones, as far as can be told without a guard."""
+    return any([not is_equal(a, b) for a, b in zip(strides, wanted, strict=True)])
+
+
+def is_equal(a: Any, b: Any) -> bool:
+    if type(a) is int and type(b) is int:
+        return a == b
+    return statically_known_true(a == b)
 
 
 fill()

@@ -7,13 +7,19 @@ from typing import Any
 
 from rushlight.arrays import sampling
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dispatch import call
 from rushlight.core.op import OpOverload
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL
 from rushlight.opset.creation.copy import preserved
 from rushlight.opset.creation.create import empty, empty_like
-from rushlight.opset.creation.random import SEEDED, SEEDED_FUNCTION
+from rushlight.opset.creation.random import (
+    SEEDED,
+    SEEDED_FUNCTION,
+    drawn_in,
+    element_strides,
+)
 from rushlight.opset.kinds import RANDOM, Spec
 from rushlight.opset.registry import composite, find, op
 
@@ -44,7 +50,7 @@ def kept(input: Any, p: float, by_feature: bool) -> Any:
 
 def dropped(input: Any, p: float, train: bool, by_feature: bool, inplace: bool) -> Any:
     check_dropout(p)
-    if p == 0 or not train or input.numel() == 0:
+    if p == 0 or not train or geometry.is_size(input.numel(), 0):
         return input
     if p == 1:
         return multiplied(input, zero_of(input), inplace)
@@ -57,7 +63,7 @@ SELU_SATURATION = 1.7580993408473766
 
 def alpha_dropped(input: Any, p: float, train: bool, by_feature: bool, inplace: bool) -> Any:
     check_dropout(p)
-    if p == 0 or not train or input.numel() == 0:
+    if p == 0 or not train or geometry.is_size(input.numel(), 0):
         return input
     if p == 1:
         return multiplied(input, zero_of(input), inplace)
@@ -94,6 +100,10 @@ define("alpha_dropout", alpha_dropped, False, element_samples)
 define("feature_alpha_dropout", alpha_dropped, True, feature_samples)
 
 
+def noise(generator: Any, shape: Any, dtype: Any, p: float) -> Any:
+    return sampling.bernoulli(generator, p, shape, dtype)
+
+
 native_dropout = op(
     "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
     kind=RANDOM,
@@ -117,7 +127,8 @@ def dropout_scale(p: float, train: bool | None) -> float:
 @native_dropout.shape
 def _(input: Any, p: float, train: bool | None) -> Any:
     # torch: outside training any dtype passes; the noise is floating point.
-    if train is not False and input.numel() and input._dtype.category < dtypes.FLOAT:
+    is_whole = input._dtype.category < dtypes.FLOAT
+    if train is not False and is_whole and not geometry.is_size(input.numel(), 0):
         name = input._dtype.scalar_type_name
         raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
     strides = preserved(input, None)
@@ -130,7 +141,8 @@ def _(xp: Any, input: Any, p: float, train: bool | None) -> Any:
         return input.copy(), xp.ones(input.shape, xp.bool_)
     if p == 1:
         return xp.zeros(input.shape, input.dtype), xp.zeros(input.shape, xp.bool_)
-    mask = sampling.bernoulli(default_generator, 1 - p, input.shape, xp.bool_)
+    strides = geometry.like_strides(input.shape, element_strides(input))
+    mask = drawn_in(noise, default_generator, input.shape, strides, xp.bool_, (1 - p,))
     scale = xp.asarray(1.0 / (1.0 - p)).astype(input.dtype)
     return input * mask * scale, mask
 

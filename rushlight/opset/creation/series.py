@@ -382,7 +382,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
         raise RuntimeError("N must be non-negative.")
     dtype = x._dtype if x._dtype.category >= dtypes.FLOAT else dtypes.int64
     result = x.new_empty((x.shape[0], size), dtype=dtype)
-    if size > 0:
+    if geometry.decided(size > 0):
         result.select(1, 0).fill_(1)
     if size > 1:
         powers = x.to(dtype).unsqueeze(1).expand(x.shape[0], size - 1).cumprod(1)

@@ -32,6 +32,9 @@ INVERSE_SCALES = ("forward", "ortho", "backward")
 
 def descending(dims: Sequence[int], strides: Any) -> list[int]:
     """Dims by their strides, largest first."""
+    if any(strides[dim].__class__ is not int for dim in dims):
+        pairs = sorted([(strides[dim], -dim) for dim in dims], key=geometry.by_stride)
+        return [-dim for _, dim in reversed(pairs)]
     return sorted(dims, key=lambda dim: -strides[dim])
 
 
@@ -323,7 +326,7 @@ def scaling(norm: str | None, forward: bool) -> int:
 
 
 def check_length(length: Any) -> None:
-    if length < 1:
+    if geometry.decided(length < 1):
         raise RuntimeError(f"Invalid number of data points ({length}) specified")
 
 

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dispatch import call, overridable
 from rushlight.core.geometry import show
 from rushlight.core.state import warn_once
@@ -88,13 +89,13 @@ def wants_complex(self: Any, window: Any, given: Any) -> bool:
 def misfit(frames: Frames, length: Any, window: Any) -> str | None:
     """What is wrong with cutting a signal of `length` into these frames."""
     n_fft, width = frames.n_fft, frames.width
-    if n_fft <= 0 or n_fft > length:
+    if geometry.decided(n_fft <= 0) or geometry.decided(n_fft > length):
         return f"expected 0 < n_fft < {length}, but got n_fft={width}"
     if frames.hop <= 0:
         return f"expected hop_length > 0, but got hop_length={frames.hop}"
     if width <= 0 or width > n_fft:
         return f"expected 0 < win_length <= n_fft, but got win_length={width}"
-    if window is not None and (window.dim() != 1 or window.shape[0] != width):
+    if window is not None and (window.dim() != 1 or geometry.decided(window.shape[0] != width)):
         return (
             f"expected a 1D window tensor of size equal to win_length={width}, but got window "
             f"with size {show(window.shape)}"

@@ -100,7 +100,10 @@ def indexed_shape(sizes: Any, shapes: Sequence[Any]) -> tuple[tuple[Any, ...], i
     places = [axis for axis, shape in enumerate(shapes) if shape is not None]
     common = broadcast_indices(shapes)
     adjacent = bool(places) and places[-1] - places[0] == len(places) - 1
-    if any(sizes[axis] == 0 for axis in places) and not any(size == 0 for size in common):
+    is_empty = geometry.is_size
+    if any(is_empty(sizes[axis], 0) for axis in places) and not any(
+        is_empty(size, 0) for size in common
+    ):
         raise IndexError("index is out of bounds for dimension with size 0")
     return common, places[0] if adjacent else 0
 
@@ -220,7 +223,9 @@ def index_entries(self: Any, indices: Any) -> list[Any]:
     for index in indices:
         if index is not None and index._dtype in MASKS:
             if index._array is None:
-                count = unknown_size(index_tensor, "the number of elements that a mask selects")
+                count = unknown_size(
+                    index_tensor, "the number of elements that a mask selects", index.numel()
+                )
                 entries += [((count,), (1,))] * index.dim()
                 continue
             whole = [None] * len(entries)
@@ -458,14 +463,14 @@ def flat_positions(array: Any, dim: int, index: Any) -> Any:
 def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:
     sizes, wanted = tuple(self.shape), tuple(index.shape)
     dim = geometry.wrap_dim(dim, len(sizes))
-    if index.numel() == 0:
+    if geometry.is_size(index.numel(), 0):
         return int(dim)
     if index._dtype not in INDEX_DTYPES:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if max(len(sizes), 1) != max(len(wanted), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for axis, size in enumerate(wanted):
-        if axis != dim and size > sizes[axis]:
+        if axis != dim and geometry.decided(size > sizes[axis]):
             raise RuntimeError(
                 f"Size does not match at dimension {axis} expected index {geometry.show(wanted)} "
                 f"to be no larger than self {geometry.show(sizes)} apart from dimension {dim}"
@@ -708,7 +713,7 @@ nonzero_rows = op(
 @nonzero_rows.shape
 def _(self: Any) -> Any:
     if self._array is None:
-        count = unknown_size(nonzero_rows, "the number of results")
+        count = unknown_size(nonzero_rows, "the number of results", self.numel())
     else:
         count = int(np.count_nonzero(self._array))
     ndim = self.dim()

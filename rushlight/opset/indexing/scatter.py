@@ -131,11 +131,11 @@ SCATTERED = "(Tensor self, int dim, Tensor index, "
 def check_scatter(name: str, self: Any, dim: int, index: Any, src: Any = None) -> None:
     sizes, wanted = tuple(self.shape), tuple(index.shape)
     dim = geometry.wrap_dim(dim, len(sizes))
-    if index.numel() != 0 and index._dtype not in INDEX_DTYPES:
+    if geometry.decided(index.numel() != 0) and index._dtype not in INDEX_DTYPES:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if src is not None and src._dtype is not self._dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
-    if index.numel() == 0:
+    if geometry.is_size(index.numel(), 0):
         return
     if max(len(sizes), 1) != max(len(wanted), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
@@ -144,8 +144,8 @@ def check_scatter(name: str, self: Any, dim: int, index: Any, src: Any = None) -
     for axis, size in enumerate(wanted):
         if given is not None:
             geometry.wrap_dim(axis, len(given))
-            fits = fits and size <= (given[axis] if given else 1)
-        fits = fits and (axis == dim or size <= sizes[axis])
+            fits = fits and not geometry.decided(size > (given[axis] if given else 1))
+        fits = fits and (axis == dim or not geometry.decided(size > sizes[axis]))
     if not fits:
         against = "" if given is None else (
             f" and to be no larger size than src {geometry.show(given)}"

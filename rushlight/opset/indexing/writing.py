@@ -704,7 +704,7 @@ def _(self: Any, index: Any, source: Any) -> None:
             "put_(): Expected source and index to have the same number of elements, but got "
             f"source.numel() = {source.numel()}, index.numel() = {index.numel()}"
         )
-    if self.numel() == 0 and index.numel() != 0:
+    if geometry.is_size(self.numel(), 0) and geometry.decided(index.numel() != 0):
         raise IndexError("put_(): Tried to put elements into an empty tensor")
 
 

@@ -178,7 +178,7 @@ def _(self: Any, upper: bool) -> Any:
         "with\nU = torch.linalg.cholesky(A).mH\nThis transform will produce equivalent results "
         "for all valid (symmetric positive definite) inputs.",
     )
-    if self.numel() == 0 and self.dim() >= 2:
+    if geometry.is_size(self.numel(), 0) and self.dim() >= 2:
         return Spec(self.shape, self._dtype)
     check_square("cholesky", self)
     check_kernel("cholesky_cpu", self, empty=True)

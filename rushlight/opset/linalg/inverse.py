@@ -122,7 +122,7 @@ def linalg_tensorinv(self: Any, ind: int) -> Any:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     sizes = tuple(self.shape)
     rows, columns = prod(sizes[:ind]), prod(sizes[ind:])
-    if rows != columns:
+    if geometry.decided(rows != columns):
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
             f"prod(self.shape[:ind]), but got {columns} != {rows}"
@@ -153,7 +153,7 @@ def linalg_tensorsolve(self: Any, other: Any, dims: Any) -> Any:
         moved = self.movedim(tuple(dims), tuple(last))
     rest = tuple(moved.shape)[other.dim() :]
     columns, rows = prod(rest), other.numel()
-    if columns != prod(tuple(moved.shape)[: other.dim()]):
+    if geometry.decided(columns != prod(tuple(moved.shape)[: other.dim()])):
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
             f"prod(self.shape[:other.ndim]), but got {columns} != "

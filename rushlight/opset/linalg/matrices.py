@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.opset.kinds import COMPUTABLE
 from rushlight.opset.results import Spec, column_strides
@@ -45,7 +46,7 @@ def check_square(name: str, self: Any, label: str = "A") -> None:
 
 def check_sides(prefix: str, self: Any, label: str = "A") -> None:
     rows, columns = self.shape[-2:]
-    if rows != columns:
+    if geometry.decided(rows != columns):
         raise RuntimeError(
             f"{prefix}{label} must be batches of square matrices, but they are {rows} by {columns} "
             "matrices"

@@ -225,7 +225,7 @@ def rank_of(self: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
 
 
 def is_empty(value: Any) -> bool:
-    return bool(value.numel() == 0)
+    return geometry.is_size(value.numel(), 0)
 
 
 def no_ranks(self: Any) -> Any:
@@ -485,7 +485,7 @@ def check_matrix_dtype(self: Any, dtype: Any, low_precision: bool = True) -> Non
 def extreme(value: Any, dim: int, keepdim: bool, largest: bool) -> Any:
     if not largest:
         return value.amin((dim,), keepdim)
-    if value.shape[dim] == 0:
+    if geometry.is_size(value.shape[dim], 0):
         # The largest of nothing is the least norm there is, whatever it is a norm of.
         return value.detach().sum((dim,), keepdim)
     return value.amax((dim,), keepdim)

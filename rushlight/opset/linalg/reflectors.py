@@ -257,12 +257,12 @@ def _(input: Any, tau: Any) -> None:
     name = "torch.linalg.householder_product"
     if input.dim() < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
-    if input.shape[-2] < input.shape[-1]:
+    if geometry.decided(input.shape[-2] < input.shape[-1]):
         raise RuntimeError(
             f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
         )
     count = tau.shape[geometry.wrap_dim(-1, tau.dim(), False)]
-    if input.shape[-1] < count:
+    if geometry.decided(input.shape[-1] < count):
         raise RuntimeError(
             f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
         )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.op import Tag
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import values_of, wrap
@@ -228,8 +229,7 @@ def pad_sequence(sequences: Any, batch_first: bool, padding_value: float, paddin
     longest = first.shape[0]
     for sequence in sequences:
         check_trailing(first, sequence)
-        if sequence.shape[0] > longest:
-            longest = sequence.shape[0]
+        longest = geometry.larger(longest, sequence.shape[0])
     padded = []
     for sequence in sequences:
         missing = longest - sequence.shape[0]

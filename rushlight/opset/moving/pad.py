@@ -49,7 +49,7 @@ def _(self: Any, pad: Any, value: Any) -> Any:
     for position in range(len(pad) // 2):
         axis = len(sizes) - 1 - position
         wanted = sizes[axis] + pad[2 * position] + pad[2 * position + 1]
-        if wanted < 0:
+        if geometry.decided(wanted < 0):
             raise RuntimeError(
                 f"The input size {sizes[axis]}, plus negative padding {pad[2 * position]} and "
                 f"{pad[2 * position + 1]} resulted in a negative output size, which is invalid. "
@@ -122,7 +122,9 @@ def edge_places(size: int, before: int, after: int, mode: str) -> Any:
 
 def padded_sizes(self: Any, padding: Any, count: int, mode: str) -> tuple[Any, ...]:
     sizes = list(self.shape)
-    if len(sizes) not in (count + 1, count + 2) or 0 in sizes[len(sizes) - count - 1 :]:
+    if len(sizes) not in (count + 1, count + 2) or any(
+        geometry.is_size(size, 0) for size in sizes[len(sizes) - count - 1 :]
+    ):
         raise RuntimeError(
             f"Expected {count + 1}D or {count + 2}D (batch mode) tensor with possibly 0 batch size "
             f"and other non-zero dimensions for input, but got: {geometry.show(sizes)}"
@@ -130,7 +132,9 @@ def padded_sizes(self: Any, padding: Any, count: int, mode: str) -> tuple[Any, .
     for position in range(count):
         axis = len(sizes) - 1 - position
         before, after = padding[2 * position], padding[2 * position + 1]
-        if mode == "reflect" and (before >= sizes[axis] or after >= sizes[axis]):
+        if mode == "reflect" and any(
+            geometry.decided(width >= sizes[axis]) for width in (before, after)
+        ):
             raise RuntimeError(
                 f"Argument #{4 + 2 * position}: Padding size should be less than the corresponding "
                 f"input dimension, but got: padding ({before}, {after}) at dimension {axis} of "
@@ -138,7 +142,7 @@ def padded_sizes(self: Any, padding: Any, count: int, mode: str) -> tuple[Any, .
             )
         wanted = sizes[axis] + before + after
         sizes[axis] = wanted
-    if any([wanted < 1 for wanted in sizes[-count:]]):
+    if any([geometry.decided(wanted < 1) for wanted in sizes[-count:]]):
         given, named = self.shape[-count:], "DHW"[-count:]
         before = " ".join([f"{name}: {size}" for name, size in zip(named, given, strict=True)])
         after = " ".join(
@@ -244,7 +248,7 @@ def pad_circular(self: Any, pad: Any) -> Any:
         axis = len(sizes) - 1 - position
         before, after = pad[2 * position], pad[2 * position + 1]
         size = sizes[axis]
-        if before > size or after > size:
+        if geometry.decided(before > size) or geometry.decided(after > size):
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if size + before + after < 0:
             raise RuntimeError("Negative padding value is resulting in an empty dimension")
@@ -335,7 +339,7 @@ def _(self: Any, upscale_factor: int) -> Any:
             f"pixel_shuffle expects a positive upscale_factor, but got {upscale_factor}"
         )
     *lead, channels, height, width = sizes
-    if channels % upscale_factor**2 != 0:
+    if geometry.decided(channels % upscale_factor**2 != 0):
         raise RuntimeError(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square "
             f"of upscale_factor, but input.size(-3)={channels} is not divisible by "
@@ -385,12 +389,12 @@ def _(self: Any, downscale_factor: int) -> Any:
         raise RuntimeError(
             f"pixel_unshuffle expects a positive downscale_factor, but got {downscale_factor}"
         )
-    if 0 in sizes:
+    if any(geometry.is_size(size, 0) for size in sizes):
         # torch: a tensor without elements comes back as it is.
         return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
     *lead, channels, height, width = sizes
     for name, position, size in (("height", -2, height), ("width", -1, width)):
-        if size % downscale_factor != 0:
+        if geometry.decided(size % downscale_factor != 0):
             raise RuntimeError(
                 f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
                 f"input.size({position})={size} is not divisible by {downscale_factor}"
@@ -458,7 +462,7 @@ def _(self: Any, groups: Any) -> Any:
         raise RuntimeError(
             f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
         )
-    if sizes[1] % groups != 0:
+    if geometry.decided(sizes[1] % groups != 0):
         raise RuntimeError(
             f"Number of channels must be divisible by groups. Got {sizes[1]} channels and {groups} "
             "groups."

@@ -620,7 +620,7 @@ def _(self: Any, shifts: Any, dims: Any) -> Any:
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
     wrapped = [geometry.wrap_dim(dim, len(sizes)) for dim in dims]
-    if 0 in sizes:
+    if any(geometry.is_size(size, 0) for size in sizes):
         return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
     # torch: a roll joins two slices, and takes the layout that joining gives.
     strides: Any = strides_of(self)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import Tag
 from rushlight.core.refusals import unknown_size
@@ -47,7 +48,7 @@ def check(
             f"#1 'log_probs' {WHERE}"
         )
     steps, batch, classes = shape
-    if any(size == 0 for size in shape):
+    if any(geometry.is_size(size, 0) for size in shape):
         raise RuntimeError("log_probs tensor must not be empty")
     if dtype not in (dtypes.float32, dtypes.float64):
         raise unsupported("ctc_loss_cpu", dtype)

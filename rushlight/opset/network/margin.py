@@ -79,7 +79,9 @@ def batched(self: Any, target: Any) -> tuple[Any, Any]:
 def check_classes(kernel: str, self: Any, target: Any) -> None:
     """Rows of class scores in a dtype that margins are computed in, and whole labels."""
     sizes = tuple(self.shape)
-    if len(sizes) > 2 or 0 in sizes[1 if len(sizes) == 2 else 0 :]:
+    if len(sizes) > 2 or any(
+        geometry.is_size(size, 0) for size in sizes[1 if len(sizes) == 2 else 0 :]
+    ):
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
             f"{geometry.show(sizes)}"

@@ -867,7 +867,7 @@ def group_norm(
 ) -> Any:
     sizes = tuple(input.shape)
     batch, channels = sizes[0], sizes[1]
-    if num_groups <= 0 or channels % num_groups:
+    if num_groups <= 0 or geometry.decided(channels % num_groups != 0):
         raise RuntimeError(
             "Expected number of channels in input to be divisible by num_groups, but got input of "
             f"shape {geometry.show(sizes)} and num_groups={num_groups}"

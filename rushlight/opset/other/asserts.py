@@ -7,7 +7,7 @@ from typing import Any
 from rushlight.core.dispatch import overridable
 from rushlight.core.op import refuse
 from rushlight.opset.kinds import STATEMENT
-from rushlight.opset.registry import op
+from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import sample
 
 # Public functions of torch that are written in Python here.
@@ -65,6 +65,30 @@ op(
     batch=hold_every,
     **FACTS,
 )
+
+
+@composite(
+    "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, "
+    "ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()",
+    method=False,
+    function=False,
+    out=False,
+    samples=lambda make: [
+        (make(2, 3), [2, 3], [3, 1]),
+        sample(make(2), dtype=make(2).dtype, layout=make(2).layout),
+    ],
+    errors=lambda make: [(RuntimeError, (make(2), [3])), (RuntimeError, (make(2), None, [2]))],
+)
+def hold_metadata(a: Any, size: Any, stride: Any, dtype: Any, device: Any, layout: Any) -> None:
+    for what, wanted, found in (
+        ("sizes", size, list(a.shape)),
+        ("strides", stride, None if stride is None else list(a.stride())),
+        ("dtype", dtype, a.dtype),
+        ("device", device, a.device),
+        ("layout", layout, a.layout),
+    ):
+        if wanted is not None and wanted != found:
+            raise RuntimeError(f"Tensor {what} mismatch! Expected: {wanted}, Got: {found}")
 
 
 # -- numbers ---------------------------------------------------------------------------------------

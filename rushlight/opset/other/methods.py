@@ -10,7 +10,7 @@ from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import overridable
 from rushlight.core.op import refuse
-from rushlight.core.tensor import strides_of
+from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset.creation.create import tensor_fact
 from rushlight.opset.exposure import attribute, install_method
 from rushlight.opset.pointwise.arithmetic import one_operand
@@ -234,6 +234,17 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool) -> Any:
         for start in range(width + 1, height, width + 1):
             self.narrow(0, start, min(width, height - start)).diagonal().fill_(fill_value)
     return self
+
+
+@composite(
+    "detach_(Tensor(a!) self) -> Tensor(a!)",
+    method=False,
+    function=False,
+    samples=lambda make: [(make(2, 3),), (make.strided(2, 3),)],
+    errors=refuse("every tensor that is no view can be detached"),
+)
+def take_out(self: Any) -> Any:
+    return Tensor.detach_(self)
 
 
 # -- public functions -----------------------------------------------------------------------------

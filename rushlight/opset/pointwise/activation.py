@@ -691,7 +691,7 @@ def prelu(self: Any, weight: Any) -> Any:
             f"{self._dtype.scalar_type_name} and {weight._dtype.scalar_type_name}"
         )
     dims, count = self.dim(), weight.numel()
-    if count != 1:
+    if geometry.decided(count != 1):
         if dims == 0:
             raise RuntimeError("Not allow zero-dim input tensor.")
         channels = self.shape[1] if dims > 1 else 1
@@ -704,7 +704,7 @@ def prelu(self: Any, weight: Any) -> Any:
         raise RuntimeError(
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
         )
-    if count == 1:
+    if geometry.is_size(count, 1):
         weight = weight.reshape([1] * dims) if dims else weight.reshape([])
     else:
         weight = weight.reshape([1, count, *([1] * (dims - 2))] if dims > 1 else [count])
@@ -789,7 +789,7 @@ def check_glu(sizes: tuple[Any, ...], dtype: dtype, dim: int, backward: bool = F
             raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
         raise unsupported("glu_backward_cpu" if backward else "glu_cpu", dtype)
     dim = geometry.wrap_dim(dim, len(sizes))
-    if sizes[dim] % 2 != 0:
+    if geometry.decided(sizes[dim] % 2 != 0):
         raise RuntimeError(
             f"Halving dimension must be even, but dimension {dim} is size {sizes[dim]}"
         )

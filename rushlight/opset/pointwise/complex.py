@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core import geometry
 from rushlight.core.dtype import FLOAT, dtype, float16, float64, get_default_dtype
 from rushlight.core.op import refuse
 from rushlight.core.tensor import Tensor, Unusual, strides_of
@@ -169,11 +170,11 @@ def _(self: Any) -> Any:
     sizes, strides = tuple(self.shape), strides_of(self)
     if not sizes:
         raise RuntimeError("Input tensor must have one or more dimensions")
-    if sizes[-1] != 2:
+    if geometry.decided(sizes[-1] != 2):
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(step % 2 != 0 for step in strides[:-1]):
+    if any(geometry.decided(step % 2 != 0) for step in strides[:-1]):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if self._offset % 2 != 0:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")

@@ -187,12 +187,19 @@ def check_flash(query: Any, key: Any, value: Any, dropout_p: float, mask: Any) -
 def divides(query: Any, key: Any) -> bool:
     """Whether every key head serves the same number of query heads."""
     heads = key.shape[1]
-    return bool(query.shape[1] == heads or (heads != 0 and query.shape[1] % heads == 0))
+    if geometry.decided(query.shape[1] == heads):
+        return True
+    return not geometry.is_size(heads, 0) and geometry.required(query.shape[1] % heads == 0)
 
 
 def mask_fits(query: Any, key: Any, mask: Any) -> bool:
     wanted = (*query.shape[:3], key.shape[2])[-len(mask.shape) :]
-    return all([m == 1 or m == n for m, n in zip(mask.shape, wanted, strict=True)])
+    return all(
+        [
+            geometry.is_size(m, 1) or geometry.decided(m == n)
+            for m, n in zip(mask.shape, wanted, strict=True)
+        ]
+    )
 
 
 @flash.shape
@@ -431,7 +438,9 @@ def times(tensor: Any, factor: Any) -> Any:
 def repeated(query: Any, tensor: Any) -> Any:
     """Key or value heads repeated, so that every query head has one."""
     group = query.shape[-3] // tensor.shape[-3]
-    return tensor if group == 1 else tensor.repeat_interleave(group, -3)
+    if geometry.decided(group == 1):
+        return tensor
+    return tensor.repeat_interleave(group, -3)
 
 
 def additive(mask: Any, query: Any) -> Any:
@@ -608,7 +617,7 @@ def attention(
     enable_gqa: bool,
 ) -> Any:  # fmt: skip
     check_operands(query, key, value, attn_mask)
-    if any(size == 0 for t in (query, key, value) for size in t.shape[:-1]):
+    if any(geometry.is_size(size, 0) for t in (query, key, value) for size in t.shape[:-1]):
         zeros = aten.zeros(
             (*query.shape[:-1], value.shape[-1]), dtype=query._dtype, device=query.device
         )

@@ -284,7 +284,7 @@ def check_batches(batch1: Any, batch2: Any) -> None:
         raise RuntimeError("batch2 must be a 3D tensor")
     wanted = [batch1.shape[0], batch1.shape[2]]
     found = list(batch2.shape[:2])
-    if wanted != found:
+    if any(geometry.decided(one != other) for one, other in zip(wanted, found, strict=True)):
         raise RuntimeError(
             "Expected size for first two dimensions of batch2 tensor to be: "
             f"{geometry.show(wanted)} but got: {geometry.show(found)}."
@@ -457,7 +457,8 @@ def check_mv(self: Any, mat: Any, vec: Any, self_shape: Any) -> None:
             f"{len(vec.shape)}"
         )
     length = self_shape[0] if len(self_shape) == 1 else 1
-    if mat.shape[1] != vec.shape[0] or (length != mat.shape[0] and length != 1):
+    fits = geometry.is_size(length, 1) or not geometry.decided(length != mat.shape[0])
+    if not fits or geometry.decided(mat.shape[1] != vec.shape[0]):
         raise RuntimeError(
             f"size mismatch, got input ({length}), mat ({times(mat.shape)}), vec ({vec.shape[0]})"
         )
@@ -734,7 +735,7 @@ def folds(tensor1: Any, tensor2: Any) -> bool:
         return True
     if tensor1.dim() == 2:
         return False
-    if large.numel() == 0:
+    if geometry.is_size(large.numel(), 0):
         return True
     sizes, strides = list(large.shape), list(strides_of(large))
     if flipped:

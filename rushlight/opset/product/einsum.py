@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
 from rushlight.core.tensor import Tensor
 from rushlight.opset.product.contract import product_of
@@ -291,9 +292,9 @@ class Plan:
                 tensor, number, self.labels[number], self.place, self.width, self.total
             )
             for axis, size in enumerate(operand.shape):
-                if size == 1:
+                if geometry.is_size(size, 1):
                     continue
-                if sizes[axis] == 1:
+                if geometry.is_size(sizes[axis], 1):
                     sizes[axis] = size
                 elif sizes[axis] != size:
                     self.refuse_size(axis, number, size, sizes[axis])
@@ -342,7 +343,7 @@ def reduce_ready(
     summed: list[int] = []
     alone: tuple[list[int], list[int]] = ([], [])
     for axis in range(kept, total):
-        in_left, in_right = left.shape[axis] != 1, right.shape[axis] != 1
+        in_left, in_right = (not geometry.is_size(side.shape[axis], 1) for side in (left, right))
         if in_left and in_right:
             remaining[axis] -= 1
             if remaining[axis] == 1:

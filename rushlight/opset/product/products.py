@@ -248,11 +248,11 @@ def contract_dims(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any
     for dim1, dim2 in zip(dims_self, dims_other, strict=True):
         size1 = self.shape[geometry.wrap_dim(dim1, self.dim(), wrap_scalar=False)]
         size2 = other.shape[geometry.wrap_dim(dim2, other.dim(), wrap_scalar=False)]
-        if size2 == 1:
+        if geometry.is_size(size2, 1):
             left = left.sum((dim1,), True, dtype=self._dtype)
-        elif size1 == 1:
+        elif geometry.is_size(size1, 1):
             right = right.sum((dim2,), True, dtype=other._dtype)
-        elif size1 != size2:
+        elif not geometry.required(size1 == size2):
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {size1} in dim {dim1} "
                 f"and second has size {size2} in dim {dim2}"
@@ -500,7 +500,7 @@ def check_cross(self: Any, other: Any, dim: int) -> None:
     if len(self.shape) != len(other.shape):
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     axis = geometry.wrap_dim(dim, len(self.shape))
-    if self.shape[axis] != 3 or other.shape[axis] != 3:
+    if any(geometry.decided(value.shape[axis] != 3) for value in (self, other)):
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[axis]} and "
             f"{other.shape[axis]}"
@@ -746,7 +746,9 @@ MATRIX_MODE_THRESHOLD = 25
 def is_large(x1: Any, x2: Any) -> bool:
     """Whether one product of matrices is the better way to all distances."""
     rows = x1.shape[-2], x2.shape[-2]
-    return 0 not in rows and any(count > MATRIX_MODE_THRESHOLD for count in rows)
+    if any(geometry.is_size(count, 0) for count in rows):
+        return False
+    return any(geometry.decided(count > MATRIX_MODE_THRESHOLD) for count in rows)
 
 
 @composite(

@@ -618,7 +618,7 @@ def run_stack(
             )
         if batch_first:
             input = input.transpose(0, 1)
-        if input.shape[0] == 0:
+        if geometry.is_size(input.shape[0], 0):
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     firsts = list(zip(*[part.unbind(0) for part in hx], strict=True))
     lasts: list[tuple[Any, ...]] = []
@@ -793,18 +793,18 @@ define("rnn_relu", RELU)
 
 def check_cell(mode: int, input: Any, states: tuple[Any, ...], w_ih: Any, w_hh: Any) -> None:
     """Refuses operands of one step whose sizes do not fit."""
-    if input.shape[-1] != w_ih.shape[1]:
+    if geometry.decided(input.shape[-1] != w_ih.shape[1]):
         raise RuntimeError(
             f"input has inconsistent input_size: got {input.shape[-1]} expected {w_ih.shape[1]}"
         )
     size = w_hh.shape[0] // GATES[mode]
     for number, state in enumerate(states):
-        if state.shape[0] != input.shape[0]:
+        if geometry.decided(state.shape[0] != input.shape[0]):
             raise RuntimeError(
                 f"Input batch size {input.shape[0]} doesn't match hidden{number} batch size "
                 f"{state.shape[0]}"
             )
-        if state.shape[1] != size:
+        if geometry.decided(state.shape[1] != size):
             raise RuntimeError(
                 f"hidden{number} has inconsistent hidden_size: got {state.shape[1]}, expected "
                 f"{size}"

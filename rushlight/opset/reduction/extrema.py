@@ -285,7 +285,7 @@ def check_aminmax(shape: Any, dim: Any) -> None:
             )
         return
     position = geometry.wrap_dim(dim, len(shape))
-    if shape and shape[position] == 0:
+    if shape and geometry.is_size(shape[position], 0):
         raise IndexError(f"aminmax: Expected reduction dim {position} to have non-zero size.")
 
 

@@ -58,7 +58,8 @@ def check_norm_dtype(name: str, source: DType, given: DType | None) -> DType:
 
 
 def check_norm_extent(shape: Any, ord: Any, dim: Any) -> None:
-    if not (ord < 0 or ord == INFINITY) or geometry.numel(shape) != 0:
+    needs_values = ord < 0 or ord == INFINITY
+    if not needs_values or geometry.decided(geometry.numel(shape) != 0):
         return
     shown = f"{ord:g}" if isinstance(ord, float) else str(ord)
     if dim is None or dim == ():

@@ -247,7 +247,10 @@ def sum_to_size(self: Any, size: Any) -> Any:
     shape = self.shape
     lead = len(shape) - len(size)
     fits = lead >= 0 and all(
-        [wanted == 1 or wanted == shape[lead + at] for at, wanted in enumerate(size)]
+        [
+            geometry.is_size(wanted, 1) or geometry.required(wanted == shape[lead + at])
+            for at, wanted in enumerate(size)
+        ]
     )
     if not fits:
         raise RuntimeError(
@@ -257,7 +260,7 @@ def sum_to_size(self: Any, size: Any) -> Any:
         return self.sum()
     gone = list(range(lead))
     for at, wanted in enumerate(size):
-        if wanted == 1 and shape[lead + at] != 1:
+        if geometry.is_size(wanted, 1) and not geometry.is_size(shape[lead + at], 1):
             gone.append(lead + at)
     result = self.sum(gone, True) if gone else self
     return result.view(size) if lead else result

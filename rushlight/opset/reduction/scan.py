@@ -286,7 +286,7 @@ def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
     size = self.shape[dim]
     for _ in range(min(n, size) if type(size) is int else n):
         size = self.shape[dim]
-        if size == 0:
+        if geometry.is_size(size, 0):
             break
         after, before = self.narrow(dim, 1, size - 1), self.narrow(dim, 0, size - 1)
         self = after.logical_xor(before) if self._dtype is dtypes.bool_ else after - before
@@ -348,7 +348,7 @@ def along(y: Any, dim: int) -> int:
 )
 def trapezoid_x(y: Any, x: Any, dim: int) -> Any:
     dim = along(y, dim)
-    if y.shape[dim] == 0:
+    if geometry.is_size(y.shape[dim], 0):
         return y.new_zeros(geometry.without(tuple(y.shape), dim))
     refuse_bool("trapezoid", y, x)
     left, right = sides(y, dim)
@@ -363,7 +363,7 @@ def trapezoid_x(y: Any, x: Any, dim: int) -> Any:
 )
 def trapezoid_dx(y: Any, dx: Any, dim: int) -> Any:
     dim = along(y, dim)
-    if y.shape[dim] == 0:
+    if geometry.is_size(y.shape[dim], 0):
         return y.new_zeros(geometry.without(tuple(y.shape), dim))
     refuse_bool("trapezoid", y)
     refuse_complex_step("trapezoid", dx)
@@ -383,7 +383,7 @@ alias("trapz", "trapezoid", method=False)
 def cumulative_trapezoid_x(y: Any, x: Any, dim: int) -> Any:
     dim = along(y, dim)
     refuse_bool("cumulative_trapezoid", y, x)
-    if y.shape[dim] == 0:
+    if geometry.is_size(y.shape[dim], 0):
         return y * 0.5
     left, right = sides(y, dim)
     return (spacing("cumulative_trapezoid", y, x, dim) * (left + right)).cumsum(dim) / 2.0
@@ -399,7 +399,7 @@ def cumulative_trapezoid_dx(y: Any, dx: Any, dim: int) -> Any:
     dim = along(y, dim)
     refuse_bool("cumulative_trapezoid", y)
     refuse_complex_step("cumulative_trapezoid", dx)
-    if y.shape[dim] == 0:
+    if geometry.is_size(y.shape[dim], 0):
         return y * 0.5
     left, right = sides(y, dim)
     return (dx / 2.0 * (left + right)).cumsum(dim)

@@ -320,13 +320,13 @@ hash_tensor = op(
 def check_hash(shape: Any, dim: Any, mode: int) -> None:
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
-    if not dim and geometry.numel(shape) == 0:
+    if not dim and geometry.is_size(geometry.numel(shape), 0):
         raise RuntimeError(
             "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify "
             "the reduction dim with the 'dim' argument."
         )
     for position in geometry.wrap_dims(dim, len(shape)) if shape else ():
-        if shape[position] == 0:
+        if geometry.is_size(shape[position], 0):
             raise IndexError(
                 f"hash_tensor: Expected reduction dim {position} to have non-zero size."
             )

@@ -142,7 +142,7 @@ topk = op(
 def _(self: Any, k: Any, dim: int) -> None:
     sizes = tuple(self.shape)
     dim = geometry.wrap_dim(dim, len(sizes))
-    if k < 0 or k > (sizes[dim] if sizes else 1):
+    if geometry.decided(k < 0) or geometry.decided(k > (sizes[dim] if sizes else 1)):
         raise RuntimeError("selected index k out of range")
     refuse_complex(self, " topk does not support complex dtypes on CPU")
     if self._dtype is dtypes.bool_:
@@ -267,7 +267,7 @@ def unique_shape(self: Any, inverse: bool, counts: bool, dim: int | None) -> Any
     """Values, inverse and counts of an operand without values; `inverse` and `counts` say which
     are asked for, empty otherwise."""
     sizes = sizes_of(self)
-    found = unknown_size(unique2, "the number of results")
+    found = unknown_size(unique2, "the number of results", self.numel())
     if dim is None:
         values, places = (found,), sizes
     else:
@@ -667,7 +667,7 @@ def _(self: Any, bins: int, min: Any, max: Any) -> Any:
 
 
 def check_histogram(dtype: Any, bins: int, name: str) -> None:
-    if bins <= 0:
+    if geometry.decided(bins <= 0):
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if dtype.category != dtypes.FLOAT:
         raise unsupported(name, dtype)

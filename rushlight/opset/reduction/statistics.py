@@ -481,7 +481,7 @@ def _(make: Any) -> Any:
 def check_kth(shape: Any, k: Any, dim: int) -> None:
     position = geometry.wrap_dim(dim, len(shape))
     size = shape[position] if shape else 1
-    if not 1 <= k <= size:
+    if geometry.decided(k < 1) or geometry.decided(k > size):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {position}")
 
 
@@ -515,7 +515,7 @@ ROUNDINGS = {"lower": "floor", "higher": "ceil", "nearest": "round"}
 
 def checked_q(name: str, self: Any, q: Any, interpolation: str) -> Any:
     """The quantiles asked for, as a tensor."""
-    if self.numel() == 0:
+    if geometry.is_size(self.numel(), 0):
         raise RuntimeError(f"{name}() input tensor must be non-empty")
     if self._dtype not in (dtypes.float32, dtypes.float64):
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")

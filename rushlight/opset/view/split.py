@@ -147,7 +147,7 @@ def _(self: Any, split_sizes: Any, dim: int) -> Any:
                 f"split_sizes={geometry.show(split_sizes)}"
             )
         total = total + length
-    if total != sizes[dim]:
+    if geometry.decided(total != sizes[dim]):
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {sizes[dim]} (input tensor's "
             f"size at dimension {dim}), but got split_sizes={geometry.show(split_sizes)}"
@@ -274,7 +274,7 @@ def tensor_split_tensor(self: Any, tensor_indices_or_sections: Any, dim: int) ->
 
 
 def even_split(self: Any, name: str, dim: int, sections: Any) -> Any:
-    if sections <= 0 or self.shape[dim] % sections != 0:
+    if sections <= 0 or geometry.decided(self.shape[dim] % sections != 0):
         raise RuntimeError(
             f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension "
             f"{self.shape[dim]} is not divisible by the split_size {sections}!"

@@ -160,7 +160,7 @@ def _(self: Any, dtype: dtype_class) -> Any:
     names = f"{self._dtype.scalar_type_name} as {dtype.scalar_type_name} (different element sizes)"
     if strides[-1] != 1:
         raise RuntimeError(f"self.stride(-1) must be 1 to view {names}, but got {strides[-1]}")
-    if sizes[-1] % ratio != 0:
+    if geometry.decided(sizes[-1] % ratio != 0):
         raise RuntimeError(
             f"self.size(-1) must be divisible by {ratio} to view {names}, but got {sizes[-1]}"
         )
@@ -170,7 +170,7 @@ def _(self: Any, dtype: dtype_class) -> Any:
             f"{self._offset}"
         )
     for axis, step in enumerate(strides[:-1]):
-        if step % ratio != 0:
+        if geometry.decided(step % ratio != 0):
             raise RuntimeError(
                 f"self.stride({axis}) must be divisible by {ratio} to view {names}, but got {step}"
             )

@@ -43,7 +43,7 @@ def box_sizes(windows: Any, dtype: Any) -> Any:
 
 def refuse_empty(name: str, shape: Any, first: int) -> None:
     for axis in range(first, len(shape)):
-        if shape[axis] == 0:
+        if geometry.is_size(shape[axis], 0):
             raise RuntimeError(
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but "
                 f"input has sizes {geometry.show(shape)} with dimension {axis} being empty"

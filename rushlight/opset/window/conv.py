@@ -333,7 +333,7 @@ def check(
             f"weight {filters}, but got {len(input.shape)}-dimensional input of size {shape} "
             "instead"
         )
-    if weight.shape[0] < groups:
+    if geometry.decided(weight.shape[0] < groups):
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but "
             f"got weight of size {filters} instead"
@@ -364,7 +364,7 @@ def check(
         return
     sizes = [n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True)]
     reach = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
-    if any(n < k for n, k in zip(sizes, reach, strict=True)):
+    if any(geometry.decided(n < k) for n, k in zip(sizes, reach, strict=True)):
         raise RuntimeError(
             f"Calculated padded input size per channel: ({' x '.join(map(str, sizes))}). Kernel "
             f"size: ({' x '.join(map(str, reach))}). Kernel size can't be greater than actual "
@@ -376,7 +376,11 @@ def check(
 def check_elements(input: Any) -> None:
     """Refuse an input without places; one without samples or channels is fine."""
     batch, channels, *places = input.shape
-    if 0 not in places or batch == 0 or channels == 0:
+    if (
+        not any(geometry.is_size(size, 0) for size in places)
+        or geometry.is_size(batch, 0)
+        or geometry.is_size(channels, 0)
+    ):
         return
     # torch: one spatial dim is the second of two.
     seen = (batch, channels, 1, *places) if len(places) == 1 else input.shape
@@ -406,7 +410,7 @@ def check_output(
         )
     sizes = input.shape[2:]
     found = transposed_sizes(sizes, weight.shape[2:], stride, padding, dilation, output_padding)
-    if any(size < 0 for size in found):
+    if any(geometry.decided(size < 0) for size in found):
         raise RuntimeError(
             f"Given input size per channel: ({' x '.join(map(str, sizes))}). Calculated output "
             f"size per channel: ({' x '.join(map(str, found))}). Output size is too small"
@@ -843,7 +847,7 @@ def time_extent(self: Any, weight: Any, bias: Any, pad: int) -> tuple[Any, ...]:
     if bias.shape[0] != weight.shape[2]:
         raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
     sizes = (self.shape[0] + 2 * pad - weight.shape[0] + 1, self.shape[1], weight.shape[2])
-    if sizes[0] < 0:
+    if geometry.decided(sizes[0] < 0):
         raise RuntimeError(
             f"Trying to create tensor with negative dimension {sizes[0]}: {list(sizes)}"
         )

@@ -433,7 +433,7 @@ def check_sampling(input: Any, grid: Any, mode: int) -> None:
             f"got grid with sizes {geometry.show(places)}"
         )
     for axis in range(2, len(shape)):
-        if shape[axis] <= 0:
+        if geometry.decided(shape[axis] <= 0):
             raise RuntimeError(
                 "grid_sampler(): expected input to have non-empty spatial dimensions, but input "
                 f"has sizes {geometry.show(shape)} with dimension {axis} being empty"
@@ -666,12 +666,16 @@ def _(theta: Any, size: Any, align_corners: bool) -> Any:
     if theta._dtype is dtypes.bool_:
         raise unsupported("linspace_cpu", theta._dtype)
     shape, count = sizes_of(theta), len(size) - 2
-    if len(shape) != 3 or shape[0] != size[0] or shape[2] != count + 1:
+    if (
+        len(shape) != 3
+        or geometry.decided(shape[0] != size[0])
+        or geometry.decided(shape[2] != count + 1)
+    ):
         raise RuntimeError(
             "Expected size for first two dimensions of batch2 tensor to be: "
             f"[{size[0]}, {count + 1}] but got: {geometry.show((shape[0], *shape[:1:-1]))}."
         )
-    if shape[1] != count:
+    if geometry.decided(shape[1] != count):
         wanted = (size[0], *size[2:], count)
         held = geometry.numel((size[0], *size[2:], shape[1]))
         raise RuntimeError(f"shape '{geometry.show(wanted)}' is invalid for input of size {held}")

@@ -137,7 +137,7 @@ class Pooling:
             raise RuntimeError(
                 f"dilation should be greater than zero, but got {named('dilation', self.dilation)}"
             )
-        empty = any([size == 0 for size in shape[-count - 1 :]])
+        empty = any([geometry.is_size(size, 0) for size in shape[-count - 1 :]])
         if count == 2 and (empty or len(shape) not in (3, 4)):
             raise RuntimeError(
                 "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, "
@@ -156,12 +156,12 @@ class Pooling:
             )
         if name == "avg_pool3d":
             pairs = zip(shape[-3:], self.kernel, strict=True)
-            if any([size < k for size, k in pairs]):
+            if any([geometry.decided(size < k) for size, k in pairs]):
                 raise RuntimeError(
                     f"input image ({named('', shape[-3:])}) smaller than kernel size "
                     f"({named('k', self.kernel)})"
                 )
-        if any([size < 1 for size in places]):
+        if any([geometry.decided(size < 1) for size in places]):
             given = "x".join([str(size) for size in shape[-count - 1 :]])
             wanted = "x".join([str(size) for size in (shape[-count - 1], *places)])
             raise RuntimeError(
@@ -443,7 +443,7 @@ def max_pool1d(
     self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> Any:
     shape = sizes_of(self)
-    if len(shape) not in (2, 3) or any([size == 0 for size in shape[-2:]]):
+    if len(shape) not in (2, 3) or any([geometry.is_size(size, 0) for size in shape[-2:]]):
         raise RuntimeError(
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
             f"input, but got:{geometry.show(shape)}"
@@ -465,7 +465,7 @@ def max_pool1d(
     if gap <= 0:
         raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {gap}")
     places = pooled_size(shape[-1], kernel, step, width, gap, ceil_mode)
-    if places <= 0:
+    if geometry.decided(places <= 0):
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {places}")
     if self.requires_grad and LOCAL.state.grad:
         return max_pool1d_with_indices(self, kernel, step, width, gap, ceil_mode)[0]

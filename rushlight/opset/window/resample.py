@@ -217,7 +217,7 @@ def full_sizes(input_size: Any, output_size: Any, count: int) -> tuple[Any, ...]
             f"It is expected input_size equals to {count + 2}, but got size {len(input_size)}"
         )
     places = input_size[2:]
-    if any([size <= 0 for size in (*places, *output_size)]):
+    if any([geometry.decided(size <= 0) for size in (*places, *output_size)]):
         letters = "DHW"[-count:]
 
         def shown(values: Any) -> str:
@@ -357,7 +357,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
     def _(self: Any, output_size: Any) -> None:
         shape = sizes_of(self)
         full_sizes(shape, output_size, count)
-        if shape[1] == 0:
+        if geometry.is_size(shape[1], 0):
             raise RuntimeError(
                 f"Non-empty {count + 2}D data tensor expected but got a tensor with sizes "
                 f"{geometry.show(shape)}"
@@ -393,7 +393,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
                 f"{len(given)}"
             )
         for axis, size in enumerate(sizes):
-            if given[axis] != size:
+            if geometry.decided(given[axis] != size):
                 raise RuntimeError(
                     "Expected grad_output to have the same shape as output; "
                     f"output.size({axis}) = {size} but got grad_output.size({axis}) = {given[axis]}"

@@ -58,7 +58,7 @@ def check_fractional(
             f"{geometry.show(shape)}"
         )
     for axis in range(len(shape) - count - 1, len(shape)):
-        if shape[axis] == 0:
+        if geometry.is_size(shape[axis], 0):
             raise RuntimeError(
                 f"{label}(): Expected input to have non-zero size for non-batch dimensions, but "
                 f"got{geometry.show(shape)} with dimension {axis} being empty."
@@ -67,7 +67,7 @@ def check_fractional(
         AXES[count], shape[-count:], output_size, kernel_size, strict=True
     ):
         # torch: a volume must be larger than its windows reach.
-        if places + kernel - 1 > size - (count == 3):
+        if geometry.decided(places + kernel - 1 > size - (count == 3)):
             raise RuntimeError(
                 f"{label}(): pool {word} {kernel} too large relative to input {word} {size}"
             )
@@ -241,7 +241,7 @@ def check_unpool(count: int, self: Any, indices: Any, output_size: Any) -> None:
             f"{geometry.show(sizes_of(indices))}"
         )
     for axis in range(1, len(shape)):
-        if shape[axis] == 0:
+        if geometry.is_size(shape[axis], 0):
             raise RuntimeError(
                 f"max_unpooling{count}d_forward_out_cpu(): Expected input to have non-zero size "
                 f"for non-batch dimensions, but got {geometry.show(shape)} with dimension {axis} "
@@ -430,13 +430,13 @@ def _(self: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> 
     shape = sizes_of(self)
     if len(shape) < 3:
         geometry.wrap_dim(2, len(shape))
-    if len(shape) not in (3, 4) or any([size == 0 for size in shape[-3:]]):
+    if len(shape) not in (3, 4) or any([geometry.is_size(size, 0) for size in shape[-3:]]):
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {geometry.show(shape)}"
         )
     blocks = block_counts(shape[-2:], kernel_size, dilation, padding, stride)
-    if any([count < 1 for count in blocks]):
+    if any([geometry.decided(count < 1) for count in blocks]):
         raise RuntimeError(
             f"Given input with spatial size {pair(shape[-2:])}, kernel_size={pair(kernel_size)}, "
             f"dilation={pair(dilation)}, padding={pair(padding)}, calculated shape of the array of "
@@ -492,14 +492,14 @@ def _(
     )
     check_patches(kernel_size, dilation, padding, stride)
     shape = sizes_of(self)
-    if len(shape) not in (2, 3) or any([size == 0 for size in shape[-2:]]):
+    if len(shape) not in (2, 3) or any([geometry.is_size(size, 0) for size in shape[-2:]]):
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and "
             f"non-zero dimensions for input, but got: {geometry.show(shape)}"
         )
     per_block = kernel_size[0] * kernel_size[1]
     dim = len(shape) - 2
-    if shape[dim] % per_block != 0:
+    if geometry.decided(shape[dim] % per_block != 0):
         raise RuntimeError(
             f"Expected size of input's dimension {dim} to be divisible by the product of "
             f"kernel_size, but got input.size({dim})={shape[dim]} and "

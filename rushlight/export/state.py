@@ -1,0 +1,163 @@
+"""The state of a module while it is traced: what is lifted, and what tracing must not change.
+
+Invariant: after `Held.placed` the module has the tensors and the attributes that it had before,
+whatever its forward did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rushlight.core.parameter import Parameter
+from rushlight.core.tensor import Tensor
+from rushlight.func.stateless import replaced
+from rushlight.nn.module import Module
+
+__all__ = ["Held", "constant_attributes", "persistent_names"]
+
+CONTAINERS = (dict, list, set)
+OWN = ("_parameters", "_buffers", "_modules")
+
+
+class Held:
+    """Parameters and buffers of a module, under every name that they have."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.parameters = dict(module.named_parameters(remove_duplicate=False))
+        self.buffers = dict(module.named_buffers(remove_duplicate=False))
+        self.left_out = set(self.buffers) - persistent_names(module)
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.parameters, *self.buffers]
+
+    @property
+    def tensors(self) -> list[Any]:
+        return [*self.parameters.values(), *self.buffers.values()]
+
+    def drop(self, names: set[str]) -> None:
+        """Do not lift these: they are other names of what is lifted."""
+        for table in (self.parameters, self.buffers):
+            for name in names & set(table):
+                del table[name]
+
+    def place_aliases(self, values: dict[str, Any]) -> None:
+        """Give plain attributes that are lifted tensors the values of these."""
+        lifted = {id(tensor): name for name, tensor in zip(self.names, self.tensors)}
+        for member in self.module.modules():
+            attributes = vars(member)
+            for name, value in list(attributes.items()):
+                if isinstance(value, Tensor) and id(value) in lifted:
+                    attributes[name] = values[lifted[id(value)]]
+
+    @contextmanager
+    def placed(self, values: dict[str, Any]) -> Iterator[None]:
+        """Inside, the module has these tensors in place of its own."""
+        restore = snapshot_attributes(self.module, list(values.values()))
+        try:
+            with replaced(self.module, dict(values), tie_weights=False, strict=False):
+                self.place_aliases(values)
+                yield
+        finally:
+            assigned = restore()
+        if assigned:
+            names = ", ".join([f"self.{name}" for name in assigned])
+            raise ValueError(
+                f"The tensor{'s' if len(assigned) > 1 else ''} {names} "
+                f"{'were' if len(assigned) > 1 else 'was'} assigned during export. "
+                "Such attributes must be registered as buffers using the `register_buffer` API "
+                "(https://pytorch.org/docs/stable/generated/torch.nn.Module.html"
+                "#torch.nn.Module.register_buffer)."
+            )
+
+
+def snapshot_attributes(module: Module, placed: list[Any]) -> Callable[[], list[str]]:
+    """A function that gives all modules the attributes back that they have now, and says which
+    tensors among them were assigned, but for the `placed` ones. Containers get back what they
+    hold."""
+    own = {id(value) for value in placed}
+    kept = [
+        (path, member, dict(vars(member)), members_of(vars(member)))
+        for path, member in module.named_modules()
+    ]
+
+    def restore() -> list[str]:
+        assigned = []
+        for path, member, attributes, contents in kept:
+            now = vars(member)
+            for name, value in list(now.items()):
+                if name in OWN:
+                    continue
+                before = attributes.get(name)
+                is_tensor = isinstance(value, Tensor) and isinstance(before, Tensor)
+                if is_tensor and value is not before and id(value) not in own:
+                    assigned.append(f"{path}.{name}" if path else name)
+            if not is_same(now, attributes):
+                now.clear()
+                now.update(attributes)
+            for container, content in contents:
+                refill(container, content)
+        return assigned
+
+    return restore
+
+
+def is_same(now: dict[str, Any], before: dict[str, Any]) -> bool:
+    return len(now) == len(before) and all([now.get(k) is v for k, v in before.items()])
+
+
+def members_of(attributes: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """The containers among attributes, and in them, with copies of what they hold."""
+    found: list[tuple[Any, Any]] = []
+    seen: set[int] = set()
+
+    def visit(value: Any) -> None:
+        if type(value) is tuple:
+            for item in value:
+                visit(item)
+        if type(value) not in CONTAINERS or id(value) in seen:
+            return
+        seen.add(id(value))
+        found.append((value, value.copy()))
+        for item in value.values() if isinstance(value, dict) else value:
+            visit(item)
+
+    for name, value in attributes.items():
+        if name not in OWN:
+            visit(value)
+    return found
+
+
+def refill(container: Any, content: Any) -> None:
+    if isinstance(container, dict):
+        container.clear()
+        container.update(content)
+    elif isinstance(container, list):
+        container[:] = content
+    else:
+        container.clear()
+        container |= content
+
+
+def persistent_names(module: Module) -> set[str]:
+    """The names of buffers that state dicts hold."""
+    found = set()
+    for path, member in module.named_modules(remove_duplicate=False):
+        prefix = f"{path}." if path else ""
+        left_out = member._non_persistent_buffers_set
+        found |= {prefix + name for name in member._buffers if name not in left_out}
+    return found
+
+
+def constant_attributes(module: Module) -> dict[int, tuple[Any, list[str]]]:
+    """Tensors that modules have as plain attributes: identity -> tensor, dotted names."""
+    found: dict[int, tuple[Any, list[str]]] = {}
+    for path, member in module.named_modules(remove_duplicate=False):
+        prefix = f"{path}." if path else ""
+        for name, value in vars(member).items():
+            if isinstance(value, Tensor) and not isinstance(value, Parameter):
+                found.setdefault(id(value), (value, []))[1].append(prefix + name)
+    return found

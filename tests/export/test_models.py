@@ -1,0 +1,139 @@
+"""Programs of models: they run without the module, at other sizes and in another process."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rushlight as torch
+from rushlight.base import pytree
+from rushlight.export import export, unflatten
+from tests.export.zoo import ZOO, dims
+
+SIZES = ((4, 6), (3, 6), (7, 11))
+# Steps of this layer are part of the program.
+FIXED_LENGTH = ("GatedRecurrentUnit",)
+
+
+def assert_same(found, expected):
+    found, expected = pytree.tree_leaves(found), pytree.tree_leaves(expected)
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+def sizes_for(name):
+    return [(b, 6) for b, _ in SIZES] if name in FIXED_LENGTH else SIZES
+
+
+def refuse(*args, **kwargs):
+    raise AssertionError("the module ran")
+
+
+@pytest.fixture
+def made():
+    """Build a model and its twin."""
+
+    def build(name):
+        torch.manual_seed(0)
+        model = ZOO[name].build()
+        return model, copy.deepcopy(model)
+
+    return build
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("name", ZOO)
+def test_programs_run_at_other_sizes_when_the_module_cannot(name, strict, made, monkeypatch):
+    model, twin = made(name)
+    entry = ZOO[name]
+    program = export(model, entry.inputs(4, 6), dynamic_shapes=entry.shapes(*dims()), strict=strict)
+    cases = [entry.inputs(*sizes) for sizes in sizes_for(name)]
+    expected = [twin(*copy.deepcopy(args)) for args in cases]
+    for member in list(model.modules()):
+        monkeypatch.setattr(type(member), "forward", refuse)
+    module = program.module()
+    for args, result in zip(cases, expected):
+        assert_same(module(*copy.deepcopy(args)), result)
+    for key, value in twin.state_dict().items():
+        torch.testing.assert_close(program.state_dict[key], value, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_core_programs_and_trees_of_modules_give_the_same(name, made):
+    model, twin = made(name)
+    entry = ZOO[name]
+    program = export(model, entry.inputs(4, 6), dynamic_shapes=entry.shapes(*dims()))
+    tree = unflatten(program)
+    core = program.run_decompositions()
+    decomposed = [copy.deepcopy(core.state_dict), core.module()]
+    cases = [entry.inputs(*sizes) for sizes in sizes_for(name)]
+    expected = [twin(*copy.deepcopy(args)) for args in cases]
+    for args, result in zip(cases, expected):
+        assert_same(tree(*copy.deepcopy(args)), result)
+    for args, result in zip(cases, expected):
+        assert_same(decomposed[1](*copy.deepcopy(args)), result)
+
+
+@pytest.mark.parametrize("name", ["LanguageModel", "Counter", "HalfFrozen", "Records", "Branches"])
+def test_programs_are_exported_again(name, made):
+    model, twin = made(name)
+    entry = ZOO[name]
+    shapes = entry.shapes(*dims())
+    first = export(model, entry.inputs(4, 6), dynamic_shapes=shapes)
+    second = export(first.module(), entry.inputs(4, 6), dynamic_shapes=shapes, strict=False)
+    assert list(second.state_dict) == list(first.state_dict)
+    args = entry.inputs(5, 9)
+    assert_same(second.module()(*copy.deepcopy(args)), twin(*args))
+
+
+# A process that has NumPy and this package alone.
+LOADER = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("sympy", "mpmath", "llvmlite", "networkx"):
+            raise ModuleNotFoundError(name, name=name)
+
+sys.meta_path.insert(0, Absent())
+sys.path[:0] = [{root!r}]
+import rushlight as torch
+from rushlight.base import pytree
+for name in {names!r}:
+    module = torch.export.load({folder!r} + "/" + name + ".pt2").module()
+    for args, expected in torch.load({folder!r} + "/" + name + ".cases"):
+        found = pytree.tree_leaves(module(*args))
+        for one, other in zip(found, pytree.tree_leaves(expected), strict=True):
+            torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+try:
+    module(torch.ones(99, 99, 99))
+except (RuntimeError, ValueError) as error:
+    print("same, and checked:", str(error)[:20])
+"""
+SAVED = (
+    *("LongShortTermMemory", "LanguageModel", "VisionTransformer", "Waveform", "Detector"),
+    *("MixtureOfExperts", "CachedAttention", "Counter", "Records", "Twins", "HalfFrozen"),
+)
+
+
+def test_programs_run_in_another_process(made, tmp_path):
+    for name in SAVED:
+        model, twin = made(name)
+        entry = ZOO[name]
+        program = export(model, entry.inputs(4, 6), dynamic_shapes=entry.shapes(*dims()))
+        torch.export.save(program, str(tmp_path / f"{name}.pt2"))
+        cases = []
+        for sizes in SIZES:
+            args = entry.inputs(*sizes)
+            with torch.no_grad():
+                cases.append((copy.deepcopy(args), twin(*args)))
+        torch.save(cases, str(tmp_path / f"{name}.cases"))
+    root = str(Path(torch.__file__).parents[1])
+    text = LOADER.format(root=root, names=SAVED, folder=str(tmp_path))
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300)
+    assert ran.stdout.startswith("same, and checked: Expected input at"), ran.stderr[-2000:]

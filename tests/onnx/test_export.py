@@ -1,0 +1,340 @@
+"""Programs as ONNX models: checked by the `onnx` package and run in ONNX Runtime."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.base import pytree
+from rushlight.onnx.building import TABLE
+from rushlight.onnx.messages import Graph, Info, Model, Node, Weight
+from rushlight.onnx.programs import NEWEST, OLDEST
+from rushlight.onnx.protobuf import float_field, int_field, ints_field, text_field, varint
+from tests.export import exported_models as models
+from tests.export.test_models import FIXED_LENGTH
+from tests.export.zoo import ZOO, dims
+
+EXPECTED = json.loads(
+    (Path(__file__).parent.parent / "reference" / "export" / "results.json").read_text()
+)
+WORDS = "install the `onnx` extra: models are neither checked nor run"
+
+
+@pytest.fixture
+def onnx():
+    return pytest.importorskip("onnx", reason=WORDS)
+
+
+@pytest.fixture
+def runtime():
+    pytest.importorskip("onnx", reason=WORDS)
+    return pytest.importorskip("onnxruntime", reason=WORDS)
+
+
+def leaves(expected):
+    """Recorded results, one list of numbers for each tensor."""
+    if isinstance(expected, dict):
+        return [leaf for value in expected.values() for leaf in leaves(value)]
+    if expected and isinstance(expected[0], (list, dict)):
+        return [leaf for value in expected for leaf in leaves(value)]
+    return [expected]
+
+
+def exported(name, **options):
+    case = models.CASES[name]()
+    return case, torch.onnx.export(
+        case.module, case.args, kwargs=case.kwargs, dynamic_shapes=case.dynamic_shapes(), **options
+    )
+
+
+@pytest.mark.parametrize("name", sorted(models.CASES))
+def test_models_give_what_pytorch_gives(name, onnx, runtime):
+    case, program = exported(name)
+    onnx.checker.check_model(program.model_proto, full_check=True)
+    for args, expected in zip((case.args, case.other), EXPECTED[name], strict=False):
+        found = [models.plain(result) for result in program(*args, **case.kwargs)]
+        assert models.close(found, leaves(expected))
+
+
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_models_at_other_sizes(name, onnx, runtime):
+    entry = ZOO[name]
+    torch.manual_seed(0)
+    model = entry.build()
+    twin = copy.deepcopy(model)
+    program = torch.onnx.export(model, entry.inputs(4, 6), dynamic_shapes=entry.shapes(*dims()))
+    onnx.checker.check_model(program.model_proto, full_check=True)
+    for sizes in ((4, 6), (7, 6 if name in FIXED_LENGTH else 11)):
+        args = entry.inputs(*sizes)
+        with torch.no_grad():
+            expected = pytree.tree_leaves(copy.deepcopy(twin)(*copy.deepcopy(args)))
+        tensors = [each for each in expected if isinstance(each, torch.Tensor)]
+        for found, wanted in zip(program(*args), tensors, strict=True):
+            torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4, check_stride=False)
+
+
+@pytest.mark.parametrize("opset", range(OLDEST, NEWEST + 1))
+def test_versions_of_the_operators(opset, onnx, runtime):
+    for name in ("attention", "shuffle", "branches", "reductions"):
+        case, program = exported(name, opset_version=opset)
+        onnx.checker.check_model(program.model_proto, full_check=True)
+        found = [models.plain(result) for result in program(*case.args, **case.kwargs)]
+        assert models.close(found, leaves(EXPECTED[name][0]))
+
+
+def check_recurrent(model, example, other, dims, runtime):
+    program = torch.onnx.export(models.filled(model), (example,), dynamic_shapes=(dims,))
+    with torch.no_grad():
+        expected = pytree.tree_leaves(model(other))
+    for found, wanted in zip(program(other), expected, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+    return [node.op for node in program.model.graph.nodes]
+
+
+def test_lstm_over_sequences_of_any_length(runtime):
+    model = torch.nn.LSTM(4, 3, num_layers=2, bidirectional=True)
+    dims = {0: torch.export.Dim("length", min=2), 1: torch.export.Dim("batch", min=2)}
+    ops = check_recurrent(model, models.row(5, 2, 4), models.row(8, 3, 4), dims, runtime)
+    assert ops.count("LSTM") == 2
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: torch.nn.RNN(4, 3, nonlinearity="relu", bias=False),
+        lambda: torch.nn.RNN(4, 3, bidirectional=True, batch_first=True),
+        lambda: torch.nn.GRU(4, 3, num_layers=2, bidirectional=True),
+    ],
+)
+def test_recurrent_layers(model, runtime):
+    ops = check_recurrent(model(), models.row(5, 2, 4), models.row(5, 2, 4) * 2, None, runtime)
+    assert {"RNN", "GRU"} & set(ops)
+
+
+def test_sizes_have_names():
+    _, program = exported("attention")
+    (info,) = program.model.graph.inputs
+    assert info.dims == ("batch", "length", 8)
+    (info,) = program.model.graph.outputs
+    assert info.dims == ("batch", "length", 8)
+    _, program = exported("sizes")
+    assert program.model.graph.outputs[1].dims == ("2*rows + 1",)
+
+
+def test_names_of_inputs_and_outputs():
+    _, program = exported("mlp", input_names=["picture"], output_names=["scores"])
+    assert [info.name for info in program.model.graph.inputs] == ["picture"]
+    assert [info.name for info in program.model.graph.outputs] == ["scores"]
+
+
+def test_weights_beside_the_model(tmp_path, onnx, runtime):
+    path = tmp_path / "model.onnx"
+    case, _ = exported("convnet", f=path, external_data=True)
+    assert (tmp_path / "model.onnx.data").stat().st_size > 2000
+    onnx.checker.check_model(str(path), full_check=True)
+    session = runtime.InferenceSession(str(path))
+    (found,) = session.run(None, {"x": case.args[0].numpy()})
+    assert models.close(found.astype(float).reshape(-1).tolist(), leaves(EXPECTED["convnet"][0])[0])
+
+
+def test_weights_in_the_model(tmp_path, runtime):
+    path = tmp_path / "model.onnx"
+    case, _ = exported("convnet", f=path, external_data=False)
+    assert [each.name for each in tmp_path.iterdir()] == ["model.onnx"]
+    (found,) = runtime.InferenceSession(str(path)).run(None, {"x": case.args[0].numpy()})
+    assert models.close(found.astype(float).reshape(-1).tolist(), leaves(EXPECTED["convnet"][0])[0])
+
+
+def test_programs_that_were_exported_before(runtime):
+    case = models.CASES["mlp"]()
+    program = torch.export.export(case.module, case.args, dynamic_shapes=case.dynamic_shapes())
+    found = torch.onnx.export(program)(*case.other)
+    assert models.close([models.plain(each) for each in found], leaves(EXPECTED["mlp"][1]))
+
+
+def test_a_model_is_verified_on_request(runtime):
+    exported("mobile", verify=True)
+
+
+def test_weights_that_nothing_uses_are_left_out():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used = torch.nn.Parameter(torch.ones(3))
+            self.unused = torch.nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            return x * self.used
+
+    program = torch.onnx.export(Model(), (torch.ones(3),))
+    assert [weight.name for weight in program.model.graph.weights] == ["used"]
+
+
+def test_tensors_that_nothing_varies_are_constants(runtime):
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return x * torch.hann_window(8), torch.tril_indices(3, 3)
+
+    program = torch.onnx.export(Model(), (torch.ones(8),))
+    window, places = program(torch.ones(8))
+    torch.testing.assert_close(window, torch.hann_window(8))
+    assert places.equal(torch.tril_indices(3, 3))
+
+
+class Sampled(torch.nn.Module):
+    def forward(self, x):
+        return torch.bernoulli(x)
+
+
+def test_ops_without_a_translation_are_named():
+    with pytest.raises(torch.onnx.OnnxExporterError, match=r"aten\.bernoulli") as caught:
+        torch.onnx.export(Sampled(), (torch.ones(3),))
+    assert caught.value.code == "RL1570"
+
+
+def test_what_onnx_cannot_say():
+    class Turned(torch.nn.Module):
+        def forward(self, x):
+            return torch.complex(x, x).conj()
+
+    class Nothing(torch.nn.Module):
+        def forward(self, x):
+            return x.shape[0]
+
+    for model in (Turned(), Nothing()):
+        with pytest.raises(torch.onnx.OnnxExporterError) as caught:
+            torch.onnx.export(model, (torch.ones(3),))
+        assert caught.value.code in ("RL1570", "RL1571")
+    with pytest.raises(torch.onnx.OnnxExporterError, match="opset 17"):
+        torch.onnx.export(models.CASES["mlp"]().module, (models.row(3, 6),), opset_version=17)
+
+
+def test_options_that_are_refused():
+    for options in ({"dynamo": False}, {"dynamic_axes": {"x": [0]}}, {"export_params": False}):
+        with pytest.raises(NotImplementedError):
+            torch.onnx.export(Sampled(), (torch.ones(3),), **options)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        torch.onnx.export(Sampled(), (torch.ones(3),), colour=True)
+
+
+# -- samples of ops -----------------------------------------------------------------------------
+
+# Their values are nobody's promise, or no tensors.
+WITHOUT_VALUES = frozenset(
+    (
+        *("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty"),
+        *("new_empty_strided", "item", "_local_scalar_dense"),
+    )
+)
+# ONNX Runtime refuses a reflection as wide as the picture.
+TOO_WIDE = frozenset(("reflection_pad3d",))
+
+
+def translated_ops():
+    from rushlight.onnx.exporting import has_op
+    from rushlight.opset.registry import packet
+
+    names = sorted({name.partition(".")[0] for name in TABLE})
+    return [name for name in names if has_op(name) and name not in WITHOUT_VALUES and packet(name)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", translated_ops())
+def test_samples_of_translated_ops(name, runtime):
+    from rushlight.opset.registry import packet
+
+    for overload in packet(name).overloads():
+        op = getattr(packet(name), overload)
+        if f"{name}.{overload}" in TABLE or name in TABLE:
+            compare_samples(op, runtime)
+
+
+def compare_samples(op, runtime):
+    from rushlight.core.dtype import bool_, float32, int64
+    from rushlight.opset.samples.maker import samples_of
+
+    if op._schema.is_mutable or "out" in op.overload:
+        return
+    for dtype in (float32, int64, bool_):
+        for sample in samples_of(op, dtype)[:2]:
+            compare_sample(op, sample, runtime)
+
+
+def compare_sample(op, sample, runtime):
+    given, spec = pytree.tree_flatten((sample.args, sample.kwargs))
+    tensors = [each.detach() for each in given if isinstance(each, torch.Tensor)]
+    if any(each.is_complex() for each in tensors):
+        return
+
+    class Model(torch.nn.Module):
+        def forward(self, *values):
+            left = iter(values)
+            args, kwargs = pytree.tree_unflatten(
+                [next(left) if isinstance(each, torch.Tensor) else each for each in given], spec
+            )
+            return op(*args, **kwargs)
+
+    try:
+        with torch.no_grad():
+            wanted = Model()(*tensors)
+    except (RuntimeError, NotImplementedError, IndexError, TypeError, ValueError):
+        return
+    try:
+        program = torch.onnx.export(Model(), tuple(tensors))
+    except torch.onnx.OnnxExporterError:
+        return
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        program.session = runtime.InferenceSession(program.model.data(), options)
+        results = program(*tensors)
+    except Exception:
+        if op.base_name in TOO_WIDE:
+            return
+        raise
+    expected = [each for each in pytree.tree_leaves(wanted) if isinstance(each, torch.Tensor)]
+    for found, each in zip(results, expected, strict=True):
+        assert found.dtype == each.dtype
+        np.testing.assert_allclose(
+            found.numpy().astype(np.float64),
+            each.numpy().astype(np.float64),
+            rtol=1e-4,
+            atol=1e-4,
+            err_msg=str(op),
+        )
+
+
+# -- bytes --------------------------------------------------------------------------------------
+
+
+def test_numbers_of_protocol_buffers():
+    assert varint(0) == b"\0"
+    assert varint(300) == b"\xac\x02"
+    assert varint(-1) == b"\xff" * 9 + b"\x01"
+    assert int_field(1, 150) == b"\x08\x96\x01"
+    assert text_field(2, "testing") == b"\x12\x07testing"
+    assert ints_field(4, [3, 270, 86942]) == b"\x22\x06\x03\x8e\x02\x9e\xa7\x05"
+    assert float_field(2, 1.0) == b"\x15\x00\x00\x80\x3f"
+
+
+def test_a_model_by_its_bytes(onnx):
+    float32 = torch.float32
+    graph = Graph(
+        "g",
+        [Node("Add", ["x", "w"], ["y"], {}, "n"), Node("Elu", ["y"], ["z"], {"alpha": 0.5}, "m")],
+        [Weight("w", float32, np.ones((1, 2), np.float32))],
+        [Info("x", float32, ("rows", 2))],
+        [Info("z", float32, ("rows", 2))],
+    )
+    found = onnx.load_model_from_string(Model(graph, 18, "p", "1").data())
+    onnx.checker.check_model(found)
+    assert found.opset_import[0].version == 18
+    assert [node.op_type for node in found.graph.node] == ["Add", "Elu"]
+    assert found.graph.node[1].attribute[0].f == 0.5
+    assert found.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "rows"
+    assert onnx.numpy_helper.to_array(found.graph.initializer[0]).tolist() == [[1, 1]]
