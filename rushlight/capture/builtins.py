@@ -53,11 +53,27 @@ NO_OPERATION = (
 )  # fmt: skip
 
 
+def asks_classes(kinds: Any) -> bool:
+    """Whether a class has an `__instancecheck__` of its own."""
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    return any(
+        asks_classes(kind)
+        if isinstance(kind, tuple)
+        else getattr(type(kind), "__instancecheck__", None) is not type.__instancecheck__
+        for kind in kinds
+    )
+
+
 def builtin_isinstance(t: Any, v: Any, cls: Any) -> Any:
     kinds = t.python(cls)
     v = t.real(v)
     if isinstance(v, Obj):
-        return Const(isinstance(v.value, kinds))
+        found = isinstance(v.value, kinds)
+        if asks_classes(kinds):
+            # Classes may be registered later.
+            no = "not " if found else ""
+            t.guard("text", v.source, lambda e, k: f"{no}isinstance({e}, {k.constant(kinds)})")
+        return Const(found)
     if isinstance(v, Tensor):
         return Const(t.world.is_instance(v, kinds))
     return Const(issubclass(t.type_of(v), kinds))

@@ -149,7 +149,7 @@ class Capture:
     def is_entered(self, target: Any) -> bool:
         return (
             type(target) is types.FunctionType
-            and not self.world.is_library(target)
+            and self.world.is_entered(target)
             and not self.world.is_disabled(target)
             and not is_of_python(target)
             # What is compiled already has a cache of its own.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -240,6 +241,9 @@ class Frame:
     def op_IMPORT_NAME(self, name: str) -> None:
         names, level = self.t.python(self.pop()), self.t.python(self.pop())
         found = __import__(name, self.namespace, None, names, level)
+        home = getattr(found, "__name__", None)
+        if home in sys.modules and sys.modules[home] is found:
+            self.t.guard("is", const(sys.modules, "sys.modules").item(home), found)
         self.push(Obj(found, const(found)))
 
     def op_IMPORT_FROM(self, name: str) -> None:

@@ -49,6 +49,9 @@ class set_stance:
     `force_backend` takes the place of every backend.
     """
 
+    # What happens to compiled functions is no part of a graph.
+    _capture_disable = True
+
     def __init__(
         self,
         stance: str = "default",
@@ -78,4 +81,5 @@ class set_stance:
             with set_stance(self.stance, force_backend=self.backend):
                 return function(*args, **kwargs)
 
+        run._capture_disable = True  # type: ignore[attr-defined]
         return run

@@ -206,6 +206,12 @@ class TorchWorld(World):
         origin = function.__globals__.get("__name__", "")
         return bool(origin.startswith(OPERATORS))
 
+    def is_entered(self, function: types.FunctionType) -> bool:
+        # Grad modes and the like around a function of the user's.
+        origin = function.__globals__.get("__name__", "")
+        is_around = origin.startswith(INLINED) and "__wrapped__" in function.__dict__
+        return is_around or super().is_entered(function)
+
     def is_module(self, value: Any) -> bool:
         return isinstance(value, Module)
 

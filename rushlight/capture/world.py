@@ -44,6 +44,10 @@ class World:
         module = getattr(value, "__module__", None) or getattr(value, "__name__", "")
         return isinstance(module, str) and module.startswith(self.library)
 
+    def is_entered(self, function: types.FunctionType) -> bool:
+        """Whether a function that is called behind a break is compiled by itself."""
+        return not self.is_library(function)
+
     def is_library_namespace(self, namespace: dict[str, Any]) -> bool:
         return bool(self.library) and namespace.get("__name__", "").startswith(self.library)
 

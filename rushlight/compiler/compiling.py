@@ -132,7 +132,7 @@ def entry(fn: Any, capture: Capture) -> Any:
     if marks.is_disabled(fn):
         return fn
     original = fn
-    is_own = fn in (call_module, call_plainly)
+    is_own = fn is call_module or fn is call_plainly
     if not isinstance(fn, types.FunctionType) or (capture.world.is_library(fn) and not is_own):
 
         def fn(*args: Any, **kwargs: Any) -> Any:

@@ -221,6 +221,36 @@ CASES: dict[str, tuple[str, str, str]] = {
     "class of an object": (BOX, "x * box.method()", "box.__class__ = Other"),
     "class of an object, attribute": (BOX, "x * box.flag", "box.__class__ = Other"),
     "isinstance": (BOX, "x + 1 if isinstance(box, Other) else x - 1", "box.__class__ = Other"),
+    "registered class": (
+        BOX + "import abc\nclass Abstract(abc.ABC): pass",
+        "x + 1 if isinstance(box, Abstract) else x - 1",
+        "Abstract.register(Box)",
+    ),
+    "imported module": (
+        "import sys, types\nsys.modules['made_module'] = types.SimpleNamespace()\n"
+        "m = types.ModuleType('made_module')\nm.k = 3\nsys.modules['made_module'] = m\n"
+        "def use_import():\n    import made_module\n    return made_module.k",
+        "x * use_import()",
+        "m = types.ModuleType('made_module')\nm.k = 5\nsys.modules['made_module'] = m",
+    ),
+    "imported name": (
+        "import sys, types\nm = types.ModuleType('made_names')\nm.k = 3\n"
+        "sys.modules['made_names'] = m\n"
+        "def use_import():\n    from made_names import k\n    return k",
+        "x * use_import()",
+        "sys.modules['made_names'].k = 6",
+    ),
+    "attribute of a metaclass": (
+        "class Meta(type):\n    k = 3\nclass Made(metaclass=Meta): pass",
+        "x * Made.k",
+        "Meta.k = 4",
+    ),
+    "property of a metaclass": (
+        "class Meta(type):\n    @property\n    def k(cls): return cls.v\n"
+        "class Made(metaclass=Meta):\n    v = 3",
+        "x * Made.k",
+        "Made.v = 4",
+    ),
     "type": (BOX, "x + 1 if type(box) is Box else x - 1", "box = Other()"),
     "hasattr": (BOX, "x + 1 if hasattr(box, 'new') else x - 1", "box.new = 1"),
     "hasattr of a class": (BOX, "x + 1 if hasattr(box, 'new') else x - 1", "Base.new = 1"),

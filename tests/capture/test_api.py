@@ -124,6 +124,22 @@ def test_stances_about_recompiling():
         torch.compiler.set_stance("other")
 
 
+def test_a_stance_set_in_compiled_code():
+    inner, outer = CompileCounter(), CompileCounter()
+    g = torch.compile(lambda x: x - 1, backend=inner)
+
+    def f(x):
+        y = x * 2
+        with torch.compiler.set_stance("force_eager"):
+            y = g(y)
+        return g(y) + 1
+
+    compiled = torch.compile(f, backend=outer)
+    for _ in range(2):
+        assert compiled(torch.ones(2)).tolist() == [1.0, 1.0]
+    assert outer.frame_count
+
+
 def test_a_backend_forced_by_a_stance():
     first, second = CompileCounter(), CompileCounter()
     f = torch.compile(lambda x: x * 2, backend=first)

@@ -213,3 +213,22 @@ def test_what_is_not_followed_is_counted():
     assert dict(counters["graph_break"]) == {"active: a transform of torch.func": 1}
     f(x)
     assert counter.frame_count == 1
+
+
+def test_a_decorated_function_that_breaks_is_compiled_by_itself():
+    counter = CompileCounter()
+
+    @torch.no_grad()
+    def callee(x, w):
+        y = x * w
+        graph_break()
+        return y + 1
+
+    def caller(x, w):
+        return callee(x * 2, w) - 1
+
+    want = caller(*inputs())
+    compiled = torch.compile(caller, backend=counter)
+    for _ in range(2):
+        assert shown(compiled(*inputs())) == shown(want)
+    assert counter.frame_count == 4
