@@ -508,11 +508,21 @@ def broadcast_strides(out_shape: Ints, sizes: Ints, strides: Ints) -> Ints:
 # --- memory -------------------------------------------------------------------------------
 
 
+def is_known_empty(size: IntLike) -> bool:
+    """Whether a size is 0 whatever the inputs are: no question."""
+    if size.__class__ is int:
+        return bool(size == 0)
+    from rushlight.symbolic import statically_known_true
+
+    return bool(statically_known_true(size == 0))
+
+
 def storage_extent(sizes: Ints, strides: Ints, offset: IntLike = 0) -> Any:
-    """How many elements a storage must hold for such a tensor."""
+    """How many elements a storage must hold for such a tensor. A size that may be 0 counts as
+    one that is not."""
     extent: Any = 1
     for size, stride in zip(sizes, strides, strict=True):
-        if is_size(size, 0):
+        if is_known_empty(size):
             return 0
         extent = extent + stride * (size - 1)
     return offset + extent
