@@ -36,7 +36,7 @@ from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor, shell
 from rushlight.graph.node import Node
 from rushlight.opset.elementwise import POINTWISE, number_array
-from rushlight.symbolic.numbers import SymInt
+from rushlight.symbolic.numbers import SymInt, SymNumber
 
 if TYPE_CHECKING:
     from rushlight.fx.graph_module import GraphModule
@@ -322,7 +322,7 @@ class LoopProgram:
         base = args[0]
         if base.base is None:
             self.realise(base)
-        else:
+        elif base.buffer is None:
             base.expr = self.through_memory(base)
         assert value.expr is not None
         try:
@@ -396,6 +396,7 @@ class LoopProgram:
         if buffer.role not in ("given", "result", "temporary"):
             return False
         value.buffer = buffer
+        value.expr = expr
         return True
 
     def argument(self, value: Any) -> Any:
@@ -812,6 +813,8 @@ def expression_of(program: LoopProgram, op: OpOverload, args: list[Any], val: An
     """The expression of a call, a tuple for several results; raises `Inexpressible`."""
     entries = val if isinstance(val, (tuple, list)) else [val]
     for entry in entries:
+        if isinstance(entry, SymNumber):
+            raise Inexpressible("a number")
         if entry is not None and entry.device.type not in ("cpu", "meta"):
             raise Inexpressible(f"on {entry.device}")
     rule = op.rule("lower")

@@ -108,7 +108,9 @@ def inductor(gm: Any, example_inputs: Sequence[Any]) -> Any:
     """The default: functional graphs as native code."""
     from rushlight.compiler import compile_graph
 
-    return through_aot(gm, example_inputs, compile_graph, **default_options())
+    # Writes stay in the graph: code makes new values in the place of the old ones.
+    options = {**default_options(), "keep_inference_input_mutations": True}
+    return through_aot(gm, example_inputs, compile_graph, **options)
 
 
 def default_options() -> dict[str, Any]:

@@ -20,7 +20,8 @@ from rushlight.core.op import OpOverload, Tag
 from rushlight.core.rng import default_generator
 from rushlight.core.tensor import Tensor
 from rushlight.export.dimensions import Dim, DimHint
-from rushlight.export.driver import ExportRun, check_paths, collect_inputs
+from rushlight.export.driver import ExportRun, check_paths
+from rushlight.export.inputs import collect_inputs
 from rushlight.export.program import ExportedProgram
 from rushlight.nn.module import Module
 from rushlight.symbolic import expressions as ex

@@ -15,10 +15,13 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.onnx.messages import ELEMENT_TYPES, Graph, Info, Node, Weight
+from rushlight.onnx.refusals import refuse
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymNumber
 
-__all__ = ["BOOL", "FLOAT", "INT64", "Builder", "Translation", "Value", "find_translation",
-           "translates"]  # fmt: skip
+__all__ = [
+    "BOOL", "FLOAT", "INT64", "Builder", "Translation", "Value", "find_translation", "number_type",
+    "told", "translates",
+]  # fmt: skip
 
 BOOL, INT32, INT64, FLOAT = (dtypes.BY_NAME[name] for name in ("bool", "int32", "int64", "float32"))
 
@@ -246,3 +249,16 @@ def number_type(value: Any) -> Any:
     if isinstance(value, (bool, SymBool)):
         return BOOL
     return FLOAT if isinstance(value, (float, SymFloat)) else INT64
+
+
+def told(builder: Builder, found: Any, like: Any) -> Any:
+    """Results that know what the program says of them, in the dtypes that it says."""
+    if isinstance(found, Value):
+        if isinstance(like, Tensor):
+            if like.dtype.is_complex:
+                raise refuse(f"a tensor of {like.dtype}")
+            found = builder.cast(found, like.dtype)
+        found.like = like
+    elif isinstance(found, list):
+        return [told(builder, each, described) for each, described in zip(found, like)]
+    return found

@@ -16,7 +16,8 @@ from rushlight.export.signature import ConstantArgument, InputKind, OutputKind
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.node import Node
 from rushlight.onnx import translations
-from rushlight.onnx.building import Builder, Value, find_translation, number_type
+from rushlight.onnx.building import Builder, Value, find_translation, number_type, told
+from rushlight.onnx.loops import translate_hop
 from rushlight.onnx.messages import Graph, Info, Model
 from rushlight.onnx.refusals import OnnxExporterError, refuse, refuse_op
 from rushlight.symbolic.numbers import SymNumber
@@ -72,7 +73,8 @@ class Walk:
             if translation is None or target.namespace != "aten":
                 return self.known(target, node)
         elif isinstance(target, HigherOrderOperator):
-            return self.higher_order(target, node)
+            given = [self.value(each) for each in node.args]
+            return translate_hop(target.name(), builder, self.inlined, node, given)
         else:
             translation = translations.numbers.FUNCTIONS.get(target)
             if translation is None:
@@ -86,7 +88,7 @@ class Walk:
 
     def known(self, op: OpOverload, node: Node) -> Any:
         """The result of an op without a translation: a constant, if nothing varies in it."""
-        like = node.meta.get("val")
+        like: Any = node.meta.get("val")
         varies = node.all_input_nodes or Tag.nondeterministic_seeded in op.tags
         plain = isinstance(like, Tensor) and like.layout.name == "strided"
         if varies or not plain or like.dtype.is_complex:
@@ -96,48 +98,12 @@ class Walk:
 
     # -- graphs within graphs ----------------------------------------------------------------------
 
-    def higher_order(self, op: HigherOrderOperator, node: Node) -> Any:
-        args = [self.value(each) for each in node.args]
-        if op.name() == "cond":
-            return self.cond(node, *args)
-        if op.name() in ("wrap_with_set_grad_enabled", "wrap", "wrap_with_autocast"):
-            place = next(i for i, each in enumerate(args) if isinstance(each, GraphModule))
-            return self.inlined(args[place], args[place + 1 :], self.builder)
-        raise refuse_op(f"higher_order.{op.name()}")
-
     def inlined(self, module: GraphModule, args: list[Any], builder: Builder) -> Any:
         """A graph's nodes among those of a builder."""
         walk = Walk(builder, module)
         inputs = [each for each in module.graph.nodes if each.op == "placeholder"]
         walk.values.update(zip(inputs, args, strict=True))
         return walk.run()
-
-    def cond(
-        self, node: Node, condition: Any, yes: GraphModule, no: GraphModule, operands: Any = ()
-    ) -> Any:
-        if not isinstance(condition, Value):
-            raise refuse("a branch on a condition that is known")
-        likes = node.meta["val"]
-        graphs = []
-        for module in (yes, no):
-            inner = Builder(self.builder.opset, self.builder)
-            results = self.inlined(module, list(operands), inner)
-            # A result of a branch must be made in it.
-            outputs = [
-                told(inner, inner.op("Identity", result), like)
-                for result, like in zip(results, likes, strict=True)
-            ]
-            graphs.append(inner.graph(inner.name("branch"), outputs))
-        self.builder.label = node.name
-        scalar = self.builder.reshape(condition, []) if condition.rank else condition
-        found = self.builder.many(
-            "If",
-            [scalar],
-            [like.dtype for like in likes],
-            then_branch=graphs[0],
-            else_branch=graphs[1],
-        )
-        return told(self.builder, found, likes)
 
 
 def by_schema(op: OpOverload, node: Node) -> list[Any]:
@@ -150,19 +116,6 @@ def by_schema(op: OpOverload, node: Node) -> list[Any]:
             found.append(node.args[place])
         else:
             found.append(argument.default_value)
-    return found
-
-
-def told(builder: Builder, found: Any, like: Any) -> Any:
-    """Results that know what the program says of them, in the dtypes that it says."""
-    if isinstance(found, Value):
-        if isinstance(like, Tensor):
-            if like.dtype.is_complex:
-                raise refuse(f"a tensor of {like.dtype}")
-            found = builder.cast(found, like.dtype)
-        found.like = like
-    elif isinstance(found, list):
-        return [told(builder, each, described) for each, described in zip(found, like)]
     return found
 
 

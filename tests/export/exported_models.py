@@ -59,6 +59,8 @@ class Case:
         def made(places):
             if places is None:
                 return None
+            if places == "number":
+                return torch.export.Dim.DYNAMIC
             if isinstance(places, (list, tuple)):
                 return tuple(map(made, places))
             return {
@@ -420,6 +422,51 @@ class Mixer(nn.Module):
         return y + F.prelu(self.along(y), torch.tensor([0.2]))
 
 
+def control_flow(name):
+    """A function over functions, where the library has it."""
+    if torch.__name__ == "torch":
+        return getattr(import_module("torch._higher_order_ops"), name)
+    homes = {"while_loop": "loops", "map": "mapping", "scan": "scans"}
+    return getattr(import_module(f"rushlight.higher_order.{homes[name]}"), name)
+
+
+class Doubling(nn.Module):
+    def forward(self, x):
+        def small(i, a):
+            return i < 3
+
+        def doubled(i, a):
+            return i + 1, a * 2
+
+        return control_flow("while_loop")(small, doubled, (torch.zeros((), dtype=torch.int64), x))
+
+
+class Rows(nn.Module):
+    def forward(self, x, y):
+        return control_flow("map")(lambda row, y: row.sin() + y, x, y)
+
+
+class Running(nn.Module):
+    def forward(self, x):
+        return control_flow("scan")(lambda state, row: (state + row, state * row), x[0] * 0, x)
+
+
+class BySize(nn.Module):
+    def forward(self, x):
+        return torch.cond(x.shape[0] > 4, lambda a: a + 1, lambda a: a - 1, (x,))
+
+
+class Number(nn.Module):
+    def forward(self, x, n):
+        return x + n, torch.ones(n * 2)
+
+
+class FromData(nn.Module):
+    def forward(self, x):
+        places = x.nonzero()
+        return places + 1, (x > 0).sum() + places.sum(), x[x > 0] * 2
+
+
 def encoder():
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
@@ -474,6 +521,12 @@ CASES = {
         ((row(2, 3), row(2, 3)), {"x": row(2, 3), "rest": [row(2, 3), row(2, 3)]}),
     ),
     "no_grad": lambda: Case(NoGrad(), (row(3),), (row(5),), {"x": BATCH}),
+    "doubling": lambda: Case(Doubling(), (row(3),), (row(5),), {"x": BATCH}),
+    "rows": lambda: Case(Rows(), (row(3, 2), row(2)), (row(5, 2), row(2)), {"x": BATCH, "y": None}),
+    "running": lambda: Case(Running(), (row(3, 2),), (row(5, 2),), {"x": BATCH}),
+    "by_size": lambda: Case(BySize(), (row(6, 2),), (row(3, 2),), {"x": BATCH}),
+    "number": lambda: Case(Number(), (row(3), 5), (row(3), 7), {"x": None, "n": "number"}),
+    "from_data": lambda: Case(FromData(), (torch.tensor([1, 0, 2]),)),
     "mixer": lambda: Case(Mixer(), (row(2, 5, 4),), (row(3, 5, 4),), {"x": BATCH}),
 }  # fmt: skip
 

@@ -90,10 +90,11 @@ def test_our_programs_written_and_read(name):
 
 
 def described(program):
-    """The nodes of a graph; files have no names for the reads of graphs within it."""
+    """The nodes of a graph; files do not say where the reads of graphs within it stand."""
     return [
-        (node.op, str(node.target), "" if node.op == "get_attr" else node.name)
+        (node.op, str(node.target), node.name)
         for node in program.graph.nodes
+        if node.op != "get_attr"
     ]
 
 

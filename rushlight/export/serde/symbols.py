@@ -80,8 +80,11 @@ class FileSymbols:
             range_ = given or ValueRanges.unknown_int()
         else:
             range_ = given or ValueRanges(0, int_oo)
-            known = {"positive": True} if assumptions.get("positive", True) else {}
-            if range_.lower < 1:
+            # A bare name is a size; otherwise the file says what is known.
+            signs = assumptions or {"positive": True}
+            known = {sign: True for sign in ("positive", "nonnegative") if signs.get(sign)}
+            if known and range_.lower < 1:
+                # torch calls sizes positive even where they may be zero.
                 known = {"nonnegative": True} if range_.lower == 0 else {}
             symbol = ex.Symbol(name, integer=True, **known)
         unbacked = prefix in ("u", "zuf")
