@@ -457,7 +457,8 @@ def test_custom_ops_with_writes():
 
 
 def test_hooks_that_compute_weights():
-    module = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))
+    with pytest.warns(FutureWarning):
+        module = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))
     x = torch.randn(3, 2)
     expected = module(x)
     run = export(module, (x,)).module()
