@@ -14,6 +14,9 @@ COMPOSITIONS ?= 10000
 FUZZ_SCRIPT ?= 5000
 FUZZ_ARCHIVE ?= 5000
 
+# How many random Python programs `make fuzz-capture` compares.
+FUZZ_CAPTURE ?= 10000
+
 # make conformance SEED=autograd,trace K="hook and not cuda"
 KIT ?= ../shared/conformance
 SEED ?= autograd
@@ -22,7 +25,7 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-jit laws lint conformance bench reference docs index clean
+.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit laws lint conformance bench reference docs index clean
 
 help:
 	@echo "make venv         set up .venv"
@@ -32,6 +35,7 @@ help:
 	@echo "make fuzz-transforms  random compositions of transforms (COMPOSITIONS=10000): a quarter of an hour"
 	@echo "make laws         the laws of transforms about every operator: some minutes"
 	@echo "make fuzz         random programs, compiled and eager (FUZZ_AOT=20000): twenty minutes"
+	@echo "make fuzz-capture random Python programs, captured and native (FUZZ_CAPTURE=10000): half an hour"
 	@echo "make fuzz-jit     random programs, scripted and traced, and changed archives (FUZZ_SCRIPT=5000, FUZZ_ARCHIVE=5000): half an hour"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
@@ -66,7 +70,10 @@ fuzz-transforms: $(STAMP)
 laws: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "slow or not slow" tests/laws $(ARGS)
 
-fuzz: fuzz-aot fuzz-jit
+fuzz: fuzz-aot fuzz-capture fuzz-jit
+
+fuzz-capture: $(STAMP)
+	FUZZ_CAPTURE=$(FUZZ_CAPTURE) $(BIN)/python -m pytest -q -n $(JOBS) -m slow tests/capture/test_fuzz.py $(ARGS)
 
 fuzz-aot: $(STAMP)
 	FUZZ_AOT=$(FUZZ_AOT) $(BIN)/python -m pytest -q -n $(JOBS) -m slow -k test_many_programs tests/aot/test_aliasing.py $(ARGS)
@@ -90,6 +97,7 @@ bench: $(STAMP)
 	@$(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' || \
 	  { echo "The benchmarks compare with PyTorch, which is not in $(VENV). Install it: $(BIN)/pip install torch"; exit 1; }
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/drawing.py
 	$(BIN)/python benchmarks/transforms.py
 	$(BIN)/python benchmarks/compiled.py
 	$(BIN)/python benchmarks/calls.py

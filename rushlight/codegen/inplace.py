@@ -93,10 +93,14 @@ def may_replace(
     )
     if not alike or value.role != "result" or 0 in value.strides:
         return False
+    copy = schedule[copy_at]
     names = names_in([program.outputs])
     for at, item in enumerate(schedule):
         if at == copy_at:
             continue
+        if not item.reads().isdisjoint(copy.made):
+            # What the copy answers is asked for.
+            return False
         if isinstance(item, Call):
             names |= names_in([*item.args, *item.kwargs.values()])
             if at > place and not item.views and copied(program, item) is None:
@@ -104,7 +108,8 @@ def may_replace(
                 return False
         if at > place and target in item.reads():
             return False
-    return value.name not in names and reads_in_step(kernel, statement, target)
+    is_named = not names.isdisjoint([value.name, *[name for name in copy.results if name]])
+    return not is_named and reads_in_step(kernel, statement, target)
 
 
 def names_in(values: Any) -> set[str]:

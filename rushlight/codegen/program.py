@@ -619,6 +619,9 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
         if isinstance(args[position], (Value, Extent)):
             for target in chain:
                 given[position] = m.cast(given[position], target)
+        elif position in op.options.get("factors", ()):
+            # Texts look whether it is 1.
+            given[position] = number_array(args[position], chain).item()
         else:
             given[position] = m.const(number_array(args[position], chain).item(), chain[-1])
     try:
@@ -815,6 +818,8 @@ def expression_of(program: LoopProgram, op: OpOverload, args: list[Any], val: An
     for entry in entries:
         if isinstance(entry, SymNumber):
             raise Inexpressible("a number")
+        if isinstance(entry, (tuple, list)):
+            raise Inexpressible("lists of results")
         if entry is not None and entry.device.type not in ("cpu", "meta"):
             raise Inexpressible(f"on {entry.device}")
     rule = op.rule("lower")

@@ -30,6 +30,22 @@ def register_backend(
     return compiler_fn
 
 
+class Default:
+    """The backend that `torch.compile` takes where none is named."""
+
+    backend: Any = "inductor"
+
+
+def get_default_backend() -> Any:
+    return Default.backend
+
+
+def set_default_backend(backend: Any) -> None:
+    """Name the backend that `torch.compile` takes where none is named."""
+    lookup_backend(backend)
+    Default.backend = backend
+
+
 def offered_by_packages() -> dict[str, Any]:
     from importlib.metadata import entry_points
 
