@@ -471,9 +471,9 @@ def test_hooks_that_compute_weights():
 def test_what_nodes_say_of_values_is_no_condition():
     class Striding(torch.nn.Module):
         def forward(self, x):
-            return x[::2] + 1, x[1::3].sum()
+            return x[::2], x[::3].sum()
 
     shapes = ({0: torch.export.Dim("n")},)
     run = export(Striding(), (torch.ones(6, 4),), dynamic_shapes=shapes).module()
     found = run(torch.ones(2, 4))
-    assert found[0].shape == (1, 4) and found[1].item() == 4
+    assert found[0].shape == (1, 4) and found[1].item() == 4.0
