@@ -507,10 +507,7 @@ def broadcast_strides(out_shape: Ints, sizes: Ints, strides: Ints) -> Ints:
 
 def is_repeated(size: IntLike, out_size: IntLike) -> bool:
     """Whether an operand of one size is repeated along a dimension of another."""
-    if size is out_size:
-        return False
-    is_same = size == out_size
-    if is_same is True:
+    if size is out_size or (size == out_size) is True:
         return False
     return is_size(size, 1) and not is_size(out_size, 1)
 
@@ -518,21 +515,13 @@ def is_repeated(size: IntLike, out_size: IntLike) -> bool:
 # --- memory -------------------------------------------------------------------------------
 
 
-def is_known_empty(size: IntLike) -> bool:
-    """Whether a size is 0 whatever the inputs are: no question."""
-    if size.__class__ is int:
-        return bool(size == 0)
-    from rushlight.symbolic import statically_known_true
-
-    return bool(statically_known_true(size == 0))
-
-
 def storage_extent(sizes: Ints, strides: Ints, offset: IntLike = 0) -> Any:
     """How many elements a storage must hold for such a tensor. A size that may be 0 counts as
     one that is not."""
     extent: Any = 1
     for size, stride in zip(sizes, strides, strict=True):
-        if is_known_empty(size):
+        is_empty = size == 0 if size.__class__ is int else known_equal((size,), (0,))
+        if is_empty:
             return 0
         extent = extent + stride * (size - 1)
     return offset + extent
