@@ -10,6 +10,12 @@ ARGS ?=
 
 # How many random compositions of transforms `make fuzz-transforms` compares.
 COMPOSITIONS ?= 10000
+# How many random programs are scripted, and how many changed archives read, by `make fuzz-jit`.
+FUZZ_SCRIPT ?= 5000
+FUZZ_ARCHIVE ?= 5000
+
+# How many random Python programs `make fuzz-capture` compares.
+FUZZ_CAPTURE ?= 10000
 
 # make conformance SEED=autograd,trace K="hook and not cuda"
 KIT ?= ../shared/conformance
@@ -19,7 +25,7 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all fuzz-transforms laws lint conformance bench reference docs index clean
+.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit laws lint conformance bench reference docs index clean
 
 help:
 	@echo "make venv         set up .venv"
@@ -29,6 +35,8 @@ help:
 	@echo "make fuzz-transforms  random compositions of transforms (COMPOSITIONS=10000): a quarter of an hour"
 	@echo "make laws         the laws of transforms about every operator: some minutes"
 	@echo "make fuzz         random programs, compiled and eager (FUZZ_AOT=20000): twenty minutes"
+	@echo "make fuzz-capture random Python programs, captured and native (FUZZ_CAPTURE=10000): half an hour"
+	@echo "make fuzz-jit     random programs, scripted and traced, and changed archives (FUZZ_SCRIPT=5000, FUZZ_ARCHIVE=5000): half an hour"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, transforms, tracing, memory, scripting, models, training, import time beside PyTorch"
@@ -62,10 +70,16 @@ fuzz-transforms: $(STAMP)
 laws: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "slow or not slow" tests/laws $(ARGS)
 
-fuzz: fuzz-aot
+fuzz: fuzz-aot fuzz-capture fuzz-jit
+
+fuzz-capture: $(STAMP)
+	FUZZ_CAPTURE=$(FUZZ_CAPTURE) $(BIN)/python -m pytest -q -n $(JOBS) -m slow tests/capture/test_fuzz.py $(ARGS)
 
 fuzz-aot: $(STAMP)
 	FUZZ_AOT=$(FUZZ_AOT) $(BIN)/python -m pytest -q -n $(JOBS) -m slow -k test_many_programs tests/aot/test_aliasing.py $(ARGS)
+
+fuzz-jit: $(STAMP)
+	FUZZ_SCRIPT=$(FUZZ_SCRIPT) FUZZ_ARCHIVE=$(FUZZ_ARCHIVE) $(BIN)/python -m pytest -q -n $(JOBS) -m slow -k test_many tests/jit $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -83,8 +97,10 @@ bench: $(STAMP)
 	@$(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' || \
 	  { echo "The benchmarks compare with PyTorch, which is not in $(VENV). Install it: $(BIN)/pip install torch"; exit 1; }
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/drawing.py
 	$(BIN)/python benchmarks/transforms.py
 	$(BIN)/python benchmarks/compiled.py
+	$(BIN)/python benchmarks/calls.py
 	$(BIN)/python benchmarks/tracing.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/scripting.py

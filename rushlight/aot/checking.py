@@ -106,14 +106,14 @@ def run_again(
         outputs[:] = function(*inputs)
         return outputs
 
-    random_state = default_generator._seed, default_generator._offset
+    random_state = default_generator.snapshot()
     try:
         with changed(grad=False), mode:
             # Graphs are below autograd: what is written is a view of nothing.
             plain = [value.detach() if isinstance(value, Tensor) else value for value in args]
             found = collect_facts(keep_outputs, plain, keep_writes=True)
     finally:
-        default_generator._put(*random_state)
+        default_generator.restore(random_state)
     written = {
         place
         for place, entry in enumerate(found.inputs)

@@ -135,7 +135,7 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
     fakes = [
         fake_argument(mode, value, place, options.parameters) for place, value in enumerate(args)
     ]
-    random_state = (default_generator._seed, default_generator._offset)
+    random_state = default_generator.snapshot()
     state = LOCAL.state
     # Whatever the function switches.
     with changed(grad=state.grad, autocast=state.autocast):
@@ -145,7 +145,7 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
             )
             with mode:
                 facts = collect_facts(function, fakes, options.keep_writes)
-            default_generator._put(*random_state)
+            default_generator.restore(random_state)
             task = Task(function, args, fakes, facts, mode, number, options.keep_writes)
             wrappers: list[Wrapper] = []
             if config.debug_assert:
@@ -154,7 +154,7 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
                 found = step.plan(task)
                 if found is not None:
                     task = found.rewrite(task)
-                    default_generator._put(*random_state)
+                    default_generator.restore(random_state)
                     wrappers.append(found)
                     if config.debug_assert:
                         check_facts(task)
@@ -169,7 +169,7 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
             last = Epilogue.behind(wrappers, task.facts, Sizes.of(task.fakes))
             return Traced([*wrappers, last], task.facts, *graphs)
         finally:
-            default_generator._put(*random_state)
+            default_generator.restore(random_state)
 
 
 def compile_traced(
@@ -177,13 +177,13 @@ def compile_traced(
 ) -> Callable[[list[Any]], list[Any]]:
     """Give graphs to their compilers."""
     state = LOCAL.state
-    random_state = (default_generator._seed, default_generator._offset)
+    random_state = default_generator.snapshot()
     with changed(grad=state.grad, autocast=state.autocast):
         try:
             compile_core = compile_inference if traced.backward is None else compile_training
             return Chain(traced.wrappers, compile_core(traced, options, number))
         finally:
-            default_generator._put(*random_state)
+            default_generator.restore(random_state)
 
 
 def check_arguments(args: Sequence[Any]) -> None:

@@ -160,13 +160,13 @@ def prepare(
     check_arguments(leaves)
     mode = mode_for(leaves, dynamic)
     fakes = [fake_argument(mode, value, place, parameters) for place, value in enumerate(leaves)]
-    random_state = (default_generator._seed, default_generator._offset)
+    random_state = default_generator.snapshot()
     with changed(grad=grad, autocast=LOCAL.state.autocast):
         try:
             with mode:
                 facts = collect_facts(flat, fakes, keep_writes=False, pre_dispatch=pre_dispatch)
         finally:
-            default_generator._put(*random_state)
+            default_generator.restore(random_state)
     return Task(flat, leaves, fakes, facts, mode, 0, keep_writes=False)
 
 
@@ -211,14 +211,14 @@ def trace(
     pre_dispatch: bool,
     loss: int | None = None,
 ) -> GraphModule:
-    random_state = (default_generator._seed, default_generator._offset)
+    random_state = default_generator.snapshot()
     tracing = Tracing(task.mode, decompositions, pre_dispatch)
     try:
         if not joint:
             return trace_inference(task.function, task.fakes, task.facts, tracing)
         return trace_joint(task.function, task.fakes, task.facts, tracing, loss)
     finally:
-        default_generator._put(*random_state)
+        default_generator.restore(random_state)
 
 
 def sign(

@@ -142,7 +142,7 @@ def leaves_results(epilogue: Epilogue) -> bool:
         or facts.tokens
         or facts.backward_tokens
         or facts.grad_mode_after is not None
-        or any([entry.is_changed or entry.kept_in_graph for entry in facts.inputs])
+        or any([entry.is_changed and not entry.kept_in_graph for entry in facts.inputs])
         or any([entry.symbolic_dims or entry.is_split or entry.is_view for entry in facts.outputs])
     )
 

@@ -1,9 +1,8 @@
-"""Random arrays from a `Generator`: the transforms from Philox words to distributions.
+"""Random arrays from a generator: what may be asked for, in torch's words.
 
-Every function reserves its words once and fills a C-contiguous array in logical element order;
-element i depends on (seed, offset, i) alone. Invalid parameters raise torch's error texts.
-Words per element: 1 for results of at most 32 bits, 2 for 64 bits, 4 for wide odd integer spans;
-rejection samplers own one counter per element and step its attempt word.
+Every function checks its parameters and leaves the numbers to the recipes of the generator's
+algorithm: `stream` for the Mersenne twister, `counted` for Philox. Arrays are C-contiguous and
+filled in order. Nothing is drawn when parameters are refused.
 """
 
 from __future__ import annotations
@@ -14,35 +13,43 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.arrays import stream
 from rushlight.core.dtype import from_numpy
-from rushlight.core.rng import blocks_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import DTypeLike, NDArray
 
-    from rushlight.core.rng import Generator, U32Array, U64Array
+    from rushlight.core.rng import Generator
 
     Array = NDArray[Any]
-    F64Array = NDArray[np.float64]
     Shape = int | Sequence[int]
-    Transform = Callable[[U32Array, Array], None]
-
-TWO_PI = 2.0 * math.pi
-HALF_LOG_TWO_PI = 0.5 * math.log(TWO_PI)
 
 # Significand bits, hidden one included: consecutive integers are exact up to 2**bits.
 SIGNIFICAND_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 LARGEST_BFLOAT16 = 3.3895313892515355e38
-SMALLEST_BFLOAT16 = 1.1754943508222875e-38
+
+
+def recipes(gen: Generator) -> Any:
+    """The module that draws from this generator."""
+    if gen.algorithm == "mt19937":
+        return stream
+    from rushlight.arrays import counted
+
+    return counted
 
 
 # Reading `dtype.name` costs a microsecond, so facts about types are looked up once.
 @lru_cache(maxsize=64)
-def _significand_bits(dtype: np.dtype[Any]) -> int:
+def significand_bits(dtype: np.dtype[Any]) -> int:
     """0 for types that are not floating point, or that random kernels do not serve."""
     return SIGNIFICAND_BITS.get(dtype.name, 0)
+
+
+@lru_cache(maxsize=16)
+def largest_value(dtype: np.dtype[Any]) -> float:
+    return LARGEST_BFLOAT16 if dtype.name == "bfloat16" else float(np.finfo(dtype).max)
 
 
 def _scalar_type(dtype: np.dtype[Any]) -> str:
@@ -54,92 +61,20 @@ def _cpp_type(dtype: np.dtype[Any]) -> str:
 
 
 def _require_floating(kernel: str, dtype: np.dtype[Any]) -> None:
-    if not _significand_bits(dtype):
+    if not significand_bits(dtype):
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{_scalar_type(dtype)}'")
 
 
 def _require_continuous(distribution: str, dtype: np.dtype[Any]) -> None:
-    if not _significand_bits(dtype):
+    if not significand_bits(dtype):
         raise RuntimeError(
             f"{distribution} distribution is a continuous probability distribution. "
             f"dtype must be a floating point but you specified {_scalar_type(dtype)}"
         )
 
 
-@lru_cache(maxsize=16)
-def _largest(dtype: np.dtype[Any]) -> float:
-    return LARGEST_BFLOAT16 if dtype.name == "bfloat16" else float(np.finfo(dtype).max)
-
-
-def _smallest_normal(dtype: np.dtype[Any]) -> float:
-    return SMALLEST_BFLOAT16 if dtype.name == "bfloat16" else float(np.finfo(dtype).tiny)
-
-
-def _width(dtype: np.dtype[Any]) -> int:
-    return 2 if dtype == np.float64 else 1
-
-
-def _draw(
-    gen: Generator, shape: Shape, dtype: np.dtype[Any], width: int, transform: Transform
-) -> Array:
-    out = np.empty(shape, dtype)
-    count = out.size
-    if count:
-        flat = out.reshape(-1)
-        for begin, end, words in gen.word_chunks(count, width):
-            transform(words, flat[begin:end])
-    return out
-
-
-def _unit64(bits: U64Array) -> F64Array:
-    """53-bit uniforms in [0, 1)."""
-    result = (bits >> np.uint64(11)).view(np.int64).astype(np.float64)
-    result *= 2.0**-53
-    return result
-
-
-def _unit64_open(bits: U64Array) -> F64Array:
-    """Uniforms in (0, 1], for logarithms: the smallest is 2**-54."""
-    result = _unit64(bits)
-    result += 2.0**-54
-    return result
-
-
-def _unit32(words: U32Array) -> NDArray[np.float32]:
-    """24-bit uniforms in [0, 1)."""
-    # Below 2**24 the signed view is equal, and signed conversion is the vectorised one.
-    result = (words >> np.uint32(8)).view(np.int32).astype(np.float32)
-    result *= np.float32(2.0**-24)
-    return result
-
-
-def _unit32_open(words: U32Array) -> NDArray[np.float32]:
-    """Uniforms in (0, 1], for logarithms: 32 bits near zero, the smallest is 2**-33."""
-    result = words.astype(np.float32)
-    result *= np.float32(2.0**-32)
-    result += np.float32(2.0**-33)
-    return result
-
-
-def _unit(words: U32Array, out: Array) -> Array:
-    """Uniforms in [0, 1) for a chunk, at the precision of `out`; at least float32."""
-    count = out.shape[0]
-    if out.dtype == np.float64:
-        return _unit64(words[: 2 * count].view(np.uint64))
-    bits = _significand_bits(out.dtype)
-    if bits == 24:
-        return _unit32(words[:count])
-    result = (words[:count] >> np.uint32(32 - bits)).view(np.int32).astype(np.float32)
-    result *= np.float32(2.0**-bits)
-    return result
-
-
-def _unit_open(words: U32Array, out: Array) -> Array:
-    """Uniforms in (0, 1] for a chunk: float64 for float64 results, else float32."""
-    count = out.shape[0]
-    if out.dtype == np.float64:
-        return _unit64_open(words[: 2 * count].view(np.uint64))
-    return _unit32_open(words[:count])
+def _as_tuple(shape: Shape) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
 def uniform(
@@ -155,13 +90,14 @@ def uniform(
         parts = (*_as_tuple(shape), 2)
         real = uniform(gen, parts, f"f{dtype.itemsize // 2}", low, high)
         return np.asarray(real.view(dtype)[..., 0])
-    unit = low == 0.0 and high == 1.0
-    if dtype == np.float32 and unit:
-        return _draw(gen, shape, dtype, 1, _fill_unit32)
     _require_floating("check_uniform_bounds", dtype)
-    if unit:
-        return _draw(gen, shape, dtype, _width(dtype), _fill_unit)
-    limit = _largest(dtype)
+    if low != 0.0 or high != 1.0:
+        _check_uniform_bounds(dtype, low, high)
+    return recipes(gen).uniform(gen, shape, dtype, low, high)  # type: ignore[no-any-return]
+
+
+def _check_uniform_bounds(dtype: np.dtype[Any], low: float, high: float) -> None:
+    limit = largest_value(dtype)
     for name, bound in (("from", low), ("to", high)):
         if not -limit <= bound <= limit:
             raise RuntimeError(f"{name} is out of bounds for {_cpp_type(dtype)}")
@@ -174,70 +110,6 @@ def uniform(
             f"uniform_ expects to-from <= std::numeric_limits<{_scalar_type(dtype)}>::max(), "
             f"but found to={high:g} and from={low:g} which result in to-from to exceed the limit"
         )
-    typed_low, typed_high = np.asarray(low).astype(dtype), np.asarray(high).astype(dtype)
-    below_high = np.nextafter(typed_high, typed_low)
-
-    def fill(words: U32Array, out: Array) -> None:
-        values = _unit(words, out)
-        values *= high - low
-        values += low
-        out[...] = values
-        # Rounding can reach `high` itself, and `low` when it is not representable.
-        np.maximum(out, typed_low, out=out)
-        np.minimum(out, below_high, out=out)
-
-    return _draw(gen, shape, dtype, _width(dtype), fill)
-
-
-def _as_tuple(shape: Shape) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
-
-
-def _fill_unit32(words: U32Array, out: Array) -> None:
-    bits = (words[: out.shape[0]] >> np.uint32(8)).view(np.int32)
-    np.multiply(bits, np.float32(2.0**-24), out, casting="unsafe", dtype=np.float32)
-
-
-def _fill_unit(words: U32Array, out: Array) -> None:
-    out[...] = _unit(words, out)
-
-
-def _log_radius(u: Array) -> Array:
-    np.log(u, u)
-    u *= -2.0
-    return np.sqrt(u, u)
-
-
-def _box_muller(words: U32Array, count: int, double: bool) -> Array:
-    """`count` standard normals; elements 2j and 2j + 1 are the two values of pair j."""
-    pairs = (count + 1) >> 1
-    result: Array
-    if double:
-        bits = words[: 4 * pairs].view(np.uint64)
-        radius = _log_radius(_unit64_open(bits[0::2]))
-        # The tangent of the half angle gives both values; NumPy's float64 sin and cos are five
-        # times slower than its tan.
-        tangent = _unit64(bits[1::2])
-        tangent -= 0.5
-        tangent *= math.pi
-        np.tan(tangent, tangent)
-        scale = tangent * tangent
-        scale += 1.0
-        np.divide(2.0, scale, scale)
-        result = np.empty((pairs, 2), np.float64)
-        tangent *= scale
-        scale -= 1.0
-        np.multiply(radius, scale, result[:, 0])
-        np.multiply(radius, tangent, result[:, 1])
-    else:
-        words = words[: 2 * pairs]
-        radius = _log_radius(_unit32_open(words[0::2]))
-        angle = _unit32(words[1::2])
-        angle *= TWO_PI
-        result = np.empty((pairs, 2), np.float32)
-        np.multiply(radius, np.cos(angle), result[:, 0])
-        np.multiply(radius, np.sin(angle, angle), result[:, 1])
-    return result.reshape(-1)[:count]
 
 
 def normal(
@@ -246,28 +118,23 @@ def normal(
     dtype: DTypeLike = np.float32,
     mean: float = 0.0,
     std: float = 1.0,
+    is_contiguous: bool = True,
 ) -> Array:
-    """Normal; a complex type has variance std**2 split between its parts, `mean` in both."""
+    """Normal; a complex type has variance std**2 split between its parts, `mean` in both.
+
+    `is_contiguous` tells of the tensor that is filled: torch has another recipe where it is not.
+    """
     dtype = np.dtype(dtype)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if dtype.kind == "c" or dtype.fields is not None:
         part = f"f{dtype.itemsize // 2}"
         # torch: a real mean is added to the imaginary part too.
-        real = normal(gen, (*_as_tuple(shape), 2), part, mean, std * math.sqrt(0.5))
+        real = normal(gen, (*_as_tuple(shape), 2), part, mean, std / math.sqrt(2.0), is_contiguous)
         return np.asarray(real.view(dtype)[..., 0])
     _require_floating("normal_kernel_cpu", dtype)
-    double = dtype == np.float64
-
-    def fill(words: U32Array, out: Array) -> None:
-        values = _box_muller(words, out.shape[0], double)
-        if std != 1.0:
-            values *= std
-        if mean != 0.0:
-            values += mean
-        out[...] = values
-
-    return _draw(gen, shape, dtype, _width(dtype), fill)
+    found: Array = recipes(gen).normal(gen, shape, dtype, mean, std, is_contiguous)
+    return found
 
 
 def log_normal(
@@ -282,38 +149,18 @@ def log_normal(
     if not std > 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     _require_floating("log_normal_cpu", dtype)
-    double = dtype == np.float64
-
-    def fill(words: U32Array, out: Array) -> None:
-        values = _box_muller(words, out.shape[0], double)
-        values *= std
-        values += mean
-        with np.errstate(over="ignore"):
-            out[...] = np.exp(values, values)
-
-    return _draw(gen, shape, dtype, _width(dtype), fill)
+    return recipes(gen).log_normal(gen, shape, dtype, mean, std)  # type: ignore[no-any-return]
 
 
 def exponential(
     gen: Generator, shape: Shape, dtype: DTypeLike = np.float32, rate: float = 1.0
 ) -> Array:
-    """Exponential with the given rate; never exactly zero, unless the rate is infinite."""
+    """Exponential with the given rate."""
     dtype = np.dtype(dtype)
     if not rate > 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
     _require_continuous("Exponential", dtype)
-    # The mean of the values that round to zero.
-    floor = 2.0**-54 if dtype == np.float64 else 2.0**-25
-
-    def fill(words: U32Array, out: Array) -> None:
-        values = _unit_open(words, out)
-        np.log(values, values)
-        np.negative(values, values)
-        np.maximum(values, floor, out=values)
-        values /= rate
-        out[...] = values
-
-    return _draw(gen, shape, dtype, _width(dtype), fill)
+    return recipes(gen).exponential(gen, shape, dtype, rate)  # type: ignore[no-any-return]
 
 
 def cauchy(
@@ -323,79 +170,28 @@ def cauchy(
     median: float = 0.0,
     sigma: float = 1.0,
 ) -> Array:
-    """Cauchy, through the tangent; computed in float64, since float32 angles miss the tails."""
+    """Cauchy with the given median and scale."""
     dtype = np.dtype(dtype)
     if not sigma > 0.0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     _require_continuous("Cauchy", dtype)
-
-    def fill(words: U32Array, out: Array) -> None:
-        count = out.shape[0]
-        if out.dtype == np.float64:
-            values = _unit64_open(words[: 2 * count].view(np.uint64))
-        else:
-            values = words[:count].astype(np.float64)
-            values += 0.5
-            values *= 2.0**-32
-        values -= 0.5
-        values *= math.pi
-        np.tan(values, values)
-        values *= sigma
-        values += median
-        with np.errstate(over="ignore"):
-            out[...] = values
-
-    return _draw(gen, shape, dtype, _width(dtype), fill)
+    return recipes(gen).cauchy(gen, shape, dtype, median, sigma)  # type: ignore[no-any-return]
 
 
 def geometric(gen: Generator, shape: Shape, dtype: DTypeLike, p: float) -> Array:
-    """The number of trials up to the first success, from 1; integer types saturate."""
+    """The number of trials up to the first success, from 1."""
     dtype = np.dtype(dtype)
     if not 0.0 < p < 1.0:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-    if dtype.kind not in "iu" and not _significand_bits(dtype):
+    if dtype.kind not in "iu" and not significand_bits(dtype):
         raise NotImplementedError(f"\"geometric_cpu\" not implemented for '{_scalar_type(dtype)}'")
-    scale = 1.0 / math.log1p(-p)
-    # The largest float64 that converts to the type without overflow.
-    limit = np.nextafter(float(np.iinfo(dtype).max) + 1.0, 0.0) if dtype.kind in "iu" else np.inf
-
-    def fill(words: U32Array, out: Array) -> None:
-        values = _unit64_open(words[: 2 * out.shape[0]].view(np.uint64))
-        np.log(values, values)
-        values *= scale
-        np.ceil(values, values)
-        np.clip(values, 1.0, limit, values)
-        out[...] = values
-
-    return _draw(gen, shape, dtype, 2, fill)
-
-
-def _wide_product(a: U64Array, b: int) -> tuple[U64Array, U64Array]:
-    """The 128-bit product of an array and a 64-bit scalar, as (high, low) halves."""
-    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
-    b_low, b_high = np.uint64(b & 0xFFFFFFFF), np.uint64(b >> 32)
-    a_low, a_high = a & low, a >> half
-    middle = a_low * b_low
-    middle >>= half
-    middle += a_high * b_low
-    carry = middle >> half
-    middle &= low
-    middle += a_low * b_high
-    middle >>= half
-    high = a_high * b_high
-    high += carry
-    high += middle
-    return high, a * np.uint64(b)
+    return recipes(gen).geometric(gen, shape, dtype, p)  # type: ignore[no-any-return]
 
 
 def integers(
     gen: Generator, shape: Shape, dtype: DTypeLike = np.int64, low: int = 0, high: int = 2
 ) -> Array:
-    """Integers on [low, high), of any span up to 2**64.
-
-    Unless the span is a power of two, at least 16 more bits than it needs are multiplied by it,
-    so no outcome's probability is off by more than one part in 2**16.
-    """
+    """Integers on [low, high), of any span up to 2**64."""
     dtype = np.dtype(dtype)
     low, high = int(low), int(high)
     if low >= high:
@@ -403,44 +199,7 @@ def integers(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
     _check_integer_bounds(dtype, low, high - 1)
-    span = high - low
-    unsigned = dtype == np.uint64
-    power_of_two = span & (span - 1) == 0
-    exponent = span.bit_length() - 1
-    width = 1 if span <= 1 << (32 if power_of_two else 16) else 2
-    if span > 1 << 48 and not power_of_two:
-        width = 4
-    shift = np.uint64(32)
-    low_bits = np.uint64(low & 0xFFFFFFFFFFFFFFFF)
-
-    def fill(words: U32Array, out: Array) -> None:
-        count = out.shape[0]
-        if width == 1:
-            values = words[:count].astype(np.uint64)
-            values *= np.uint64(span)
-            values >>= shift
-        elif width == 2:
-            bits = words[: 2 * count].view(np.uint64)
-            if power_of_two:
-                values = bits >> np.uint64(64 - exponent)
-            elif span > 1 << 32:
-                values = _wide_product(bits, span)[0]
-            else:
-                values = bits & np.uint64(0xFFFFFFFF)
-                values *= np.uint64(span)
-                values >>= shift
-                values += (bits >> shift) * np.uint64(span)
-                values >>= shift
-        else:
-            bits = words[: 4 * count].view(np.uint64)
-            values, product = _wide_product(bits[1::2], span)
-            carried = product + _wide_product(bits[0::2], span)[0]
-            values += carried < product
-        if low:
-            values += low_bits
-        out[...] = values if unsigned else values.view(np.int64)
-
-    return _draw(gen, shape, dtype, width, fill)
+    return recipes(gen).integers(gen, shape, dtype, low, high - low)  # type: ignore[no-any-return]
 
 
 def _check_integer_bounds(dtype: np.dtype[Any], low: int, last: int) -> None:
@@ -448,8 +207,8 @@ def _check_integer_bounds(dtype: np.dtype[Any], low: int, last: int) -> None:
         least, most = _integer_range(dtype)
         if dtype.kind == "i":
             least = -most - 1
-    elif _significand_bits(dtype):
-        most = int(_largest(dtype))
+    elif significand_bits(dtype):
+        most = int(largest_value(dtype))
         least = -most
     else:
         raise RuntimeError(
@@ -459,7 +218,7 @@ def _check_integer_bounds(dtype: np.dtype[Any], low: int, last: int) -> None:
     for name, bound in (("from", low), ("to - 1", last)):
         if not least <= bound <= most:
             raise RuntimeError(f"{name} is out of bounds for {_cpp_type(dtype)}")
-        bits = _significand_bits(dtype)
+        bits = significand_bits(dtype)
         if bits and abs(bound) > 1 << bits:
             import warnings
 
@@ -483,15 +242,16 @@ def _integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
         return 0, 1
     if dtype.kind in "iu":
         return 0, int(np.iinfo(dtype).max)
-    if _significand_bits(dtype):
-        return 0, 1 << _significand_bits(dtype)
+    if significand_bits(dtype):
+        return 0, 1 << significand_bits(dtype)
     raise NotImplementedError(f"\"random_kernel_cpu\" not implemented for '{_scalar_type(dtype)}'")
 
 
 def full_range_bits(gen: Generator, shape: Shape, dtype: DTypeLike) -> Array:
     """Integers over the whole `integer_range` of the type."""
-    first, last = integer_range(dtype)
-    return integers(gen, shape, dtype, first, last + 1)
+    dtype = np.dtype(dtype)
+    last = integer_range(dtype)[1]
+    return recipes(gen).full_range(gen, shape, dtype, last)  # type: ignore[no-any-return]
 
 
 def bernoulli(
@@ -503,33 +263,14 @@ def bernoulli(
     """Ones with probability p, given as a number or as an array that broadcasts to `shape`."""
     dtype = np.dtype(dtype)
     if isinstance(p, np.ndarray):
-        return _bernoulli_array(gen, p, p.shape if shape is None else _as_tuple(shape), dtype)
+        if not bool(np.all((p >= 0) & (p <= 1))):
+            raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+        each = np.broadcast_to(p, p.shape if shape is None else _as_tuple(shape))
+        return recipes(gen).bernoulli_each(gen, each, dtype)  # type: ignore[no-any-return]
     if not 0.0 <= p <= 1.0:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    # 32 bits make p exact to 2**-33; small ones need finer steps.
-    wide = 0.0 < p < 2.0**-12
-    threshold = min(round(p * 2.0 ** (64 if wide else 32)), 0xFFFFFFFFFFFFFFFF)
-
-    def fill(words: U32Array, out: Array) -> None:
-        count = out.shape[0]
-        if wide:
-            out[...] = words[: 2 * count].view(np.uint64) < np.uint64(threshold)
-        elif threshold >> 32:
-            out[...] = 1
-        else:
-            out[...] = words[:count] < np.uint32(threshold)
-
-    return _draw(gen, () if shape is None else shape, dtype, 2 if wide else 1, fill)
-
-
-def _bernoulli_array(
-    gen: Generator, p: Array, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> Array:
-    if not bool(np.all((p >= 0) & (p <= 1))):
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
-    broadcast = np.ascontiguousarray(np.broadcast_to(p, shape)).reshape(-1)
-    u = uniform(gen, broadcast.shape, np.float64)
-    return (u < broadcast.astype(np.float64, copy=False)).astype(dtype).reshape(shape)
+    found: Array = recipes(gen).bernoulli(gen, p, () if shape is None else shape, dtype)
+    return found
 
 
 def permutation(gen: Generator, n: int, dtype: DTypeLike = np.int64) -> Array:
@@ -538,33 +279,24 @@ def permutation(gen: Generator, n: int, dtype: DTypeLike = np.int64) -> Array:
     n = int(n)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    if dtype.kind not in "iu" and not _significand_bits(dtype):
+    if dtype.kind not in "iu" and not significand_bits(dtype):
         raise NotImplementedError(f"\"randperm\" not implemented for '{_scalar_type(dtype)}'")
     if n > 0:
         if dtype.kind in "iu" and n - 1 > np.iinfo(dtype).max:
             raise RuntimeError(
                 f"value cannot be converted to type {dtype.name}_t without overflow: n={n}"
             )
-        limit = (1 << _significand_bits(dtype)) + 1
+        limit = (1 << significand_bits(dtype)) + 1
         if dtype.kind not in "iu" and n > limit:
             raise RuntimeError(f"n cannot be greater than {limit} for {_scalar_type(dtype)} type.")
-    # Random high bits above the index in one word: sorting words is far quicker than sorting
-    # indices by key, and equal keys keep a defined order on every machine.
-    low = np.uint64((1 << max(n - 1, 1).bit_length()) - 1)
-    keys = full_range_bits(gen, n, np.uint64)
-    keys |= low
-    keys ^= low
-    keys |= np.arange(n, dtype=np.uint64)
-    keys.sort()
-    keys &= low
-    return keys.astype(dtype)
+    return recipes(gen).permutation(gen, n, dtype)  # type: ignore[no-any-return]
 
 
 def multinomial(gen: Generator, probs: Array, n: int, replacement: bool = False) -> Array:
     """Indices drawn from the weights in the last axis of a 1-D or 2-D array; int64 [..., n]."""
     if probs.ndim not in (1, 2):
         raise RuntimeError(f"prob_dist must be 1 or 2 dim, but got {probs.ndim} dims")
-    if not _significand_bits(probs.dtype):
+    if not significand_bits(probs.dtype):
         raise RuntimeError(
             "multinomial only supports floating-point dtypes for input, "
             f"got: {_scalar_type(probs.dtype)}"
@@ -577,101 +309,13 @@ def multinomial(gen: Generator, probs: Array, n: int, replacement: bool = False)
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement, "
             f"but got n_sample={n} and prob_dist.size(-1)={categories}"
         )
-    weights = probs.astype(np.float64).reshape(-1, categories)
+    weights = probs.reshape(-1, categories)
     if not bool(np.all((weights >= 0) & (weights < np.inf))):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    rows = weights.shape[0]
-    # Scaled by the largest weight, sums cannot overflow.
-    largest = weights.max(axis=-1, keepdims=True, initial=0.0)
-    if rows and not bool(np.all(largest > 0)):
+    if weights.shape[0] and not bool(np.all((weights > 0).any(axis=-1))):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    weights /= largest
-    if replacement:
-        cumulative = np.cumsum(weights, axis=-1)
-        u = uniform(gen, (rows, n), np.float64)
-        result = _first_above(cumulative, u)
-    else:
-        # An exponential race: the order of arrivals at rates `weights` is sequential sampling.
-        with np.errstate(divide="ignore", over="ignore"):
-            arrival = exponential(gen, (rows, categories), np.float64) / weights
-        if n == 1:
-            result = arrival.argmin(axis=-1, keepdims=True)
-        else:
-            result = np.argsort(arrival, axis=-1, kind="stable")[:, :n]
+    result = recipes(gen).multinomial(gen, weights, n, replacement)
     return np.ascontiguousarray(result, dtype=np.int64).reshape(*probs.shape[:-1], n)
-
-
-def _first_above(cumulative: F64Array, u: F64Array) -> NDArray[np.int64]:
-    """Per row, the first index whose cumulative weight exceeds u times the total. A category of
-    weight zero never rises above its predecessor, so it is never found."""
-    rows, categories = cumulative.shape
-    total = cumulative[:, -1:]
-    target = np.minimum(u * total, np.nextafter(total, 0.0))
-    if rows == 1:
-        found: NDArray[np.int64] = np.searchsorted(cumulative[0], target[0], side="right")
-        return found.reshape(1, -1)
-    first = np.zeros(u.shape, np.int64)
-    last = np.full(u.shape, categories - 1, np.int64)
-    for _ in range(categories.bit_length()):
-        middle = (first + last) >> 1
-        above = np.take_along_axis(cumulative, middle, axis=-1) > target
-        last = np.where(above, middle, last)
-        first = np.where(above, first, np.minimum(middle + 1, last))
-    return first
-
-
-class _Trials:
-    """Rejection sampling over shrinking masks: element i owns counter offset + i, and trial t of
-    it reads the block whose attempt word is t."""
-
-    def __init__(self, gen: Generator, count: int) -> None:
-        self.seed, offset = gen.claim(count)
-        with np.errstate(over="ignore"):
-            self.counters = np.arange(count, dtype=np.uint64) + np.uint64(offset)
-
-    def bits(self, index: NDArray[np.intp], attempt: int, lane: int = 0) -> U64Array:
-        return blocks_at(self.seed, self.counters[index], attempt, lane)
-
-
-# The inversion loops stop here: with a mean below 10, more is rarer than 2**-64.
-INVERSION_LIMIT = 64
-INVERSION_MEAN = 10.0
-
-
-def _invert(
-    u: F64Array, first: F64Array, ratio: Callable[[NDArray[np.intp], int], F64Array]
-) -> F64Array:
-    """Discrete inversion by summing probabilities from zero: P(k) = P(k - 1) * ratio(., k)."""
-    result = np.zeros(u.shape, np.float64)
-    index = np.flatnonzero(u >= first)
-    mass, u = first[index], u[index]
-    rest = u - mass
-    for k in range(1, INVERSION_LIMIT):
-        if not index.size:
-            break
-        result[index] = k
-        mass = mass * ratio(index, k)
-        keep = rest >= mass
-        index, rest, mass = index[keep], (rest - mass)[keep], mass[keep]
-    return result
-
-
-@lru_cache(maxsize=1)
-def _small_tails() -> F64Array:
-    return np.array(
-        [
-            math.lgamma(k + 1) - HALF_LOG_TWO_PI - (k + 0.5) * math.log(k + 1) + (k + 1)
-            for k in range(10)
-        ]
-    )
-
-
-def _stirling_tail(k: F64Array) -> F64Array:
-    """log(k!) - [log(2 pi) / 2 + (k + 1/2) log(k + 1) - (k + 1)], for integral k >= 0."""
-    square = 1.0 / ((k + 1) * (k + 1))
-    series = (1 / 12 - (1 / 360 - square / 1260) * square) / (k + 1)
-    table = _small_tails()[np.clip(k, 0, 9).astype(np.intp)]
-    return np.where(k < 10, table, series)
 
 
 def poisson(gen: Generator, rates: Array) -> Array:
@@ -680,59 +324,14 @@ def poisson(gen: Generator, rates: Array) -> Array:
     lam = rates.astype(np.float64).reshape(-1)
     if not bool(np.all(lam >= 0)):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    trials = _Trials(gen, lam.size)
-    result = lam.copy()  # an infinite rate is its own count
-    small = np.flatnonzero(lam < INVERSION_MEAN)
-    if small.size:
-        rate = lam[small]
-        u = _unit64(trials.bits(small, 0)[:, 0])
-        result[small] = _invert(u, np.exp(-rate), lambda index, k: rate[index] / k)
-    large = np.flatnonzero((lam >= INVERSION_MEAN) & (lam < np.inf))
-    if large.size:
-        _poisson_by_rejection(trials, lam, large, result)
-    return result.astype(rates.dtype).reshape(rates.shape)
-
-
-def _poisson_by_rejection(
-    trials: _Trials, lam: F64Array, pending: NDArray[np.intp], result: F64Array
-) -> None:
-    """Transformed rejection with squeeze (PTRS, W. Hoermann 1993)."""
-    attempt = 0
-    while pending.size:
-        rate = lam[pending]
-        b = 0.931 + 2.53 * np.sqrt(rate)
-        a = -0.059 + 0.02483 * b
-        bits = trials.bits(pending, attempt)
-        u = _unit64_open(bits[:, 0]) - 0.5
-        v = _unit64_open(bits[:, 1])
-        us = np.maximum(0.5 - np.abs(u), 2.0**-54)
-        k = np.floor((2 * a / us + b) * u + rate + 0.43)
-        accept = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
-        exact = ~accept & (k >= 0) & ((us >= 0.013) | (v <= us))
-        k1 = np.maximum(k, 0.0) + 1
-        # k log(rate) - rate - log(k!), arranged so that large terms cancel before they round.
-        log_mass = (
-            -(k1 - 1) * np.log1p((k1 - rate) / rate)
-            + (k1 - rate)
-            - 0.5 * np.log(k1)
-            - HALF_LOG_TWO_PI
-            - _stirling_tail(k1 - 1)
-        )
-        inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
-        accept |= exact & (np.log(v * inverse_alpha / (a / (us * us) + b)) <= log_mass)
-        result[pending[accept]] = k[accept]
-        pending = pending[~accept]
-        attempt += 1
+    found: Array = recipes(gen).poisson(gen, lam)
+    return found.astype(rates.dtype).reshape(rates.shape)
 
 
 def binomial(gen: Generator, count: Array, prob: Array) -> Array:
-    """Successes in floor(count) trials of probability prob, in `count`'s floating type.
-
-    torch: a negative count gives 0, a probability outside [0, 1] counts as its nearer end, and
-    nan gives nan.
-    """
+    """Successes in floor(count) trials of probability prob, in `count`'s floating type."""
     for name, value in (("count", count), ("prob", prob)):
-        if not _significand_bits(value.dtype):
+        if not significand_bits(value.dtype):
             raise ValueError(
                 f"binomial only supports floating-point dtypes for {name}, "
                 f"got: {_scalar_type(value.dtype)}"
@@ -740,95 +339,13 @@ def binomial(gen: Generator, count: Array, prob: Array) -> Array:
     shape = np.broadcast_shapes(count.shape, prob.shape)
     n = np.broadcast_to(count, shape).astype(np.float64).reshape(-1)
     p = np.broadcast_to(prob, shape).astype(np.float64).reshape(-1)
-    n = np.maximum(np.floor(n), 0.0)
-    p = np.clip(p, 0.0, 1.0)
-    flip = p > 0.5
-    q = np.where(flip, 1.0 - p, p)
-    result = np.where(q == 0.0, 0.0, n * q)
-    trials = _Trials(gen, n.size)
-    active = (q > 0) & (n > 0) & (n < np.inf)
-    small = np.flatnonzero(active & (n * q < INVERSION_MEAN))
-    if small.size:
-        ns, qs = n[small], q[small]
-        odds = qs / (1.0 - qs)
-        u = _unit64(trials.bits(small, 0)[:, 0])
-        first = np.exp(ns * np.log1p(-qs))
-        counts = _invert(u, first, lambda i, k: odds[i] * np.maximum(ns[i] - (k - 1), 0.0) / k)
-        result[small] = np.minimum(counts, ns)
-    large = np.flatnonzero(active & (n * q >= INVERSION_MEAN))
-    if large.size:
-        _binomial_by_rejection(trials, n, q, large, result)
-    result = np.where(flip, n - result, result)
-    return result.astype(count.dtype).reshape(shape)
-
-
-def _binomial_by_rejection(
-    trials: _Trials, n_all: F64Array, p_all: F64Array, pending: NDArray[np.intp], result: F64Array
-) -> None:
-    """Transformed rejection with squeeze (BTRS, W. Hoermann 1993), for p <= 1/2."""
-    attempt = 0
-    while pending.size:
-        n, p = n_all[pending], p_all[pending]
-        deviation = np.sqrt(n * p * (1 - p))
-        b = 1.15 + 2.53 * deviation
-        a = -0.0873 + 0.0248 * b + 0.01 * p
-        bits = trials.bits(pending, attempt)
-        u = _unit64_open(bits[:, 0]) - 0.5
-        v = _unit64_open(bits[:, 1])
-        us = np.maximum(0.5 - np.abs(u), 2.0**-54)
-        k = np.floor((2 * a / us + b) * u + n * p + 0.5)
-        accept = (us >= 0.07) & (v <= 0.92 - 4.2 / b)
-        inside = (k >= 0) & (k <= n)
-        kc = np.clip(k, 0.0, n)
-        odds = p / (1 - p)
-        alpha = (2.83 + 5.1 / b) * deviation
-        mode = np.floor((n + 1) * p)
-        bound = (
-            (mode + 0.5) * np.log((mode + 1) / (odds * (n - mode + 1)))
-            + (n + 1) * np.log((n - mode + 1) / (n - kc + 1))
-            + (kc + 0.5) * np.log(odds * (n - kc + 1) / (kc + 1))
-            + _stirling_tail(mode)
-            + _stirling_tail(n - mode)
-            - _stirling_tail(kc)
-            - _stirling_tail(n - kc)
-        )
-        accept |= inside & (np.log(v * alpha / (a / (us * us) + b)) <= bound)
-        accept &= inside
-        result[pending[accept]] = k[accept]
-        pending = pending[~accept]
-        attempt += 1
+    found: Array = recipes(gen).binomial(gen, n, p)
+    return found.astype(count.dtype).reshape(shape)
 
 
 def gamma(gen: Generator, alpha: Array) -> Array:
-    """Standard gamma of the given shapes, at least the type's smallest normal number.
-
-    G. Marsaglia and W. W. Tsang 2000; a shape below 1 is drawn at shape + 1 and scaled back.
-    """
+    """Standard gamma of the given shapes, at least the type's smallest normal number."""
     _require_floating("_standard_gamma", alpha.dtype)
-    shape = alpha.astype(np.float64).reshape(-1)
-    trials = _Trials(gen, shape.size)
-    result = np.where(np.isnan(shape), np.nan, np.where(shape == np.inf, np.inf, 0.0))
-    boosted = shape < 1.0
-    d_all = np.where(boosted, shape + 1.0, shape) - 1.0 / 3.0
-    pending = np.flatnonzero((shape > 0) & (shape < np.inf))
-    attempt = 0
-    while pending.size:
-        d = d_all[pending]
-        bits = trials.bits(pending, attempt)
-        more = trials.bits(pending, attempt, lane=1)
-        x = np.sqrt(-2.0 * np.log(_unit64_open(bits[:, 0])))
-        x *= np.cos(TWO_PI * _unit64(bits[:, 1]))
-        v = 1.0 + x / np.sqrt(9.0 * d)
-        positive = v > 0
-        v = np.where(positive, v, 1.0)
-        v = v * v * v
-        log_u = np.log(_unit64_open(more[:, 0]))
-        accept = positive & (log_u < 0.5 * x * x + d * (1.0 - v + np.log(v)))
-        chosen = pending[accept]
-        log_value = np.log(d[accept] * v[accept])
-        boost = np.log(_unit64_open(more[accept, 1])) / shape[chosen]
-        result[chosen] = np.exp(log_value + np.where(boosted[chosen], boost, 0.0))
-        pending = pending[~accept]
-        attempt += 1
-    np.maximum(result, _smallest_normal(alpha.dtype), out=result)
-    return result.astype(alpha.dtype).reshape(alpha.shape)
+    flat = alpha.astype(np.float64).reshape(-1)
+    found: Array = recipes(gen).gamma(gen, flat, alpha.dtype)
+    return found.astype(alpha.dtype).reshape(alpha.shape)

@@ -33,6 +33,9 @@ KNOBS: dict[str, Knob] = {
     "anomaly": Knob(False, "Start every thread with autograd's anomaly detection switched on."),
     "backward_programs": Knob(True, "Run backward graphs met often as straight-line array code."),
     "cache_dir": Knob("", "Where compiled code is kept; empty for the user's cache folder."),
+    "logs": Knob(
+        "", "What torch.compile tells: graph_breaks, guards, recompiles, graph_code, kernel."
+    ),
     # torch: the names of the two variables.
     "show_device": Knob(False, "Printed graphs tell devices.", "FX_GRAPH_SHOW_DEVICE"),
     "show_stride": Knob(False, "Printed graphs tell strides.", "FX_GRAPH_SHOW_STRIDE"),
@@ -75,6 +78,7 @@ class Config:
     anomaly: bool
     backward_programs: bool
     cache_dir: str
+    logs: str
     show_device: bool
     show_stride: bool
     show_stubs: bool

@@ -625,6 +625,37 @@ REASONS: dict[str, Reason] = {
         "The expression holds a size that only values tell.",
         "State what is known of it with torch._check.",
     ),
+    "RL0750": Reason(
+        "A branch depends on the values of a tensor.",
+        "A graph is the same for all values that guards allow.",
+        "Use torch.where or torch.cond, or let the graph break: compile without fullgraph.",
+    ),
+    "RL0751": Reason(
+        "Python needs the values of a tensor.",
+        "They are known when the graph runs, not when it is captured.",
+        "Keep the value in a tensor, or move this out of the compiled function.",
+    ),
+    "RL0752": Reason(
+        "The program asks for a break.",
+        "graph_break() and torch.compiler.disable end a graph.",
+        "Take the mark away, or compile without fullgraph.",
+    ),
+    "RL0753": Reason(
+        "Code that is not Python, or that capture leaves alone, is called.",
+        "Capture reads bytecode, and puts the library's operators into graphs.",
+        "Move the call out, wrap it with torch.library.custom_op, or name a Python function for it "
+        "with torch.compiler.substitute_in_graph.",
+    ),
+    "RL0754": Reason(
+        "The program raises an exception that it does not catch.",
+        "An exception ends the graph, and the call.",
+        "Check what it raises for before the compiled function is called.",
+    ),
+    "RL0755": Reason(
+        "This cannot be captured.",
+        "Capture has no rule for it.",
+        "Move it out of the compiled function, or compile without fullgraph.",
+    ),
     # -- code generation
     "RL0802": Reason(
         "compile_graph: node '{node}' is a {op}; graphs to compile hold calls of functions only "
@@ -775,9 +806,9 @@ REASONS: dict[str, Reason] = {
     "RL1205": missing("RL1205", "The switch is there for reading; its value is held."),
     "RL1206": Reason(
         "Expected a CPUGeneratorImplState of size {expected} but found the input RNG state size to "
-        "be {found}; only states saved by this library can be loaded",
-        "Generators here are not PyTorch's, and neither are their states.",
-        "Seed with manual_seed() instead.",
+        "be {found}",
+        "A state of the Mersenne twister has 5056 bytes, one of a counter-based generator 16.",
+        "Load a state of a generator of the same algorithm, or seed with manual_seed().",
     ),
     "RL1207": Reason(
         "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "

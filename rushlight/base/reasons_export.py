@@ -21,24 +21,35 @@ EXPORT_REASONS: dict[str, Reason] = {
     "RL1530": Reason(
         "Attempted to add {other} to {name}, where an integer was expected. "
         "(Only increasing linear operations with integer coefficients are supported.)",
+        remedy="Add an integer: dim + 1.",
     ),
     "RL1531": Reason(
         "Attempted to subtract {other} from {name}, where an integer was expected. "
         "(Only increasing linear operations with integer coefficients are supported.)",
+        remedy="Subtract an integer from the dim: dim - 1.",
     ),
     "RL1532": Reason(
         "Attempted to negate {name}. "
         "(Only increasing linear operations with integer coefficients are supported.)",
+        remedy="Use a sum or product of the dim with positive integers.",
     ),
     "RL1533": Reason(
         "Attempted to multiply {other} with {name}, where a positive integer was expected. "
         "(Only increasing linear operations with integer coefficients are supported.)",
+        remedy="Multiply the dim by a positive integer: 2 * dim.",
     ),
-    "RL1534": Reason("Expected tensor as input to dynamic_dim but got {actual}"),
-    "RL1535": Reason("Cannot mark 0-dimension tensors to be dynamic"),
+    "RL1534": Reason(
+        "Expected tensor as input to dynamic_dim but got {actual}",
+        remedy="Pass a tensor that is among the arguments of the export.",
+    ),
+    "RL1535": Reason(
+        "Cannot mark 0-dimension tensors to be dynamic",
+        remedy="Only tensors with dims have sizes that may vary.",
+    ),
     "RL1536": Reason(
         "Expected the dimension passed to dynamic_dim to be in the range [0:{last}] "
         "but got {index}, which is out of bounds for the given tensor.",
+        remedy="Name a dim that the tensor has.",
     ),
     "RL1537": Reason(
         "Found different definitions {first} and {second} for the same symbolic dimension {dim}!",
@@ -49,19 +60,23 @@ EXPORT_REASONS: dict[str, Reason] = {
         "Unexpected dimension mapped to index {index} in input tensor shape {shape} specified at "
         "`dynamic_shapes{path}` (expected None, an int, a Dim, Dim.AUTO, Dim.STATIC, or "
         "Dim.DYNAMIC, but got {actual!r} instead)",
+        remedy="Use one of these for every dim.",
     ),
     "RL1539": Reason(
         "Expected dynamic shape spec {shape} specified at `dynamic_shapes{path}` to have the same "
         "length as the actual tensor shape {size} (expected {expected}, but got {actual} instead)",
+        remedy="Give one entry for each dim, or a dict of those that vary.",
     ),
     "RL1540": Reason(
         "Unexpected input tensor shape {shape} specified at `dynamic_shapes{path}` (expected "
         "either a list/tuple of dimensions, or a dict mapping indices to dimensions, where each "
         "dimension is an int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC)",
+        remedy="Use a dict from numbers of dims to Dim objects, or one entry for each dim.",
     ),
     "RL1541": Reason(
         "Cannot associate shape {shape} specified at `dynamic_shapes{path}` to non-tensor type "
         "{actual} at `inputs{path}` (expected None)",
+        remedy="Use None for arguments that are no tensors.",
     ),
     "RL1542": Reason(
         "Detected mismatch between the structure of `inputs` and `dynamic_shapes`: {difference}",
@@ -71,6 +86,7 @@ EXPORT_REASONS: dict[str, Reason] = {
     "RL1543": Reason(
         "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names "
         "{expected} of `inputs`, but here they are {actual}. {advice}",
+        remedy="Use the names of the parameters of forward.",
     ),
     "RL1544": Reason(
         "Expected shape[{dim}] = {size} of input Tensor to be of the form {form}, "
@@ -88,26 +104,32 @@ EXPORT_REASONS: dict[str, Reason] = {
     ),
     "RL1547": Reason(
         "Static shape constraint of {expected} does not match input size of {size}, for {source}",
+        remedy="Give the size that the example has, or a Dim.",
     ),
     "RL1548": Reason(
         "Unable to specify input integers as dynamic through named Dims. Please use "
         "Dim.AUTO/DYNAMIC instead.",
+        remedy="Dim.AUTO lets an integer vary.",
     ),
     "RL1549": Reason(
         "Suggested fixes not found in error message given to "
         "refine_dynamic_shapes_from_suggested_fixes()",
+        remedy="Pass the text of the error that export raised.",
     ),
     "RL1550": Reason(
         "Some tensors that were assigned shapes were not found in args. "
         "Maybe such tensors were copied when passing them as args? "
         "Maybe such tensors are contained in classes that were not registered with pytree?",
+        remedy="Assign shapes to the tensors that are passed.",
     ),
     "RL1551": Reason(
         "Found the following conflicts between user-specified ranges and inferred ranges from "
         "model tracing:\n{conflicts}",
+        remedy="Widen the bounds of these dims, or take them from the message.",
     ),
     "RL1552": Reason(
         "The following inputs were found to have differing {what}, {consequence}: {values}.",
+        remedy="Pass inputs that differ in the sizes of tensors alone.",
     ),
     "RL1560": Reason(
         "The file cannot be read or written as an exported program: {what}",

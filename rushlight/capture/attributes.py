@@ -79,6 +79,11 @@ class Attributes(Tracing):
     def modelled_attr(self, v: Any, name: str) -> Any:
         if isinstance(v, Seq) and name in getattr(v.kind, "_fields", ()):
             return v.items[v.kind._fields.index(name)]  # type: ignore[attr-defined]
+        fields = self.world.fields_of(v.kind) if isinstance(v, Seq) else ()
+        if name in fields:
+            return v.items[fields.index(name)]
+        if isinstance(v, Seq) and self.is_written_method(v.kind, name):
+            return self.bind(inspect.getattr_static(v.kind, name), v, v.kind, const(v.kind))
         if isinstance(v, Slice) and name in ("start", "stop", "step"):
             return v.parts[("start", "stop", "step").index(name)]
         if name == "__class__":
@@ -88,6 +93,13 @@ class Attributes(Tracing):
             return Bound(v, name)
         kind_name = self.type_of(v).__name__
         raise raise_user(AttributeError, f"'{kind_name}' object has no attribute '{name}'")
+
+    def is_written_method(self, kind: type, name: str) -> bool:
+        """Whether a class of tuples has a method or property of the user's."""
+        found = inspect.getattr_static(kind, name, None)
+        is_own = name not in ("_replace", "_asdict", "_make") and "__new__" in kind.__dict__
+        written = (types.FunctionType, property, classmethod, staticmethod)
+        return is_own and isinstance(found, written)
 
     def function_attr(self, v: Any, name: str) -> Any:
         target = v.func if isinstance(v, Method) else v
@@ -145,7 +157,9 @@ class Attributes(Tracing):
         if name == "__class__":
             return Obj(found, const(found))
         if v.source.kind == "const" and self.world.is_library(value):
-            return self.lift(found)  # the library's own code reads itself
+            # The library's own code reads itself; modules of it that are not loaded are no matter.
+            self.guard("is", v.source.attr(name), found)
+            return self.lift(found)
         return Lazy(found, v.source.attr(name))
 
     def instance_attr(self, v: Any, cls: Any, name: str) -> Any:
@@ -168,12 +182,30 @@ class Attributes(Tracing):
             return fields[name] if isinstance(v, New) else Lazy(fields[name], v.source.attr(name))
         if found is not NULL:
             return self.class_attr(v, cls, name, found, is_data)
-        fallback = inspect.getattr_static(cls, "__getattr__", None)
-        if fallback is not None:
-            return self.call(Obj(fallback, const(fallback)), [v, Const(name)], {})
+        if inspect.getattr_static(cls, "__getattr__", None) is not None:
+            self.guard_missing(v, cls, name)
+            return self.call(self.type_attr(v, "__getattr__"), [Const(name)], {})
         if isinstance(v, Obj):
             self.guard("lacks", v.source, name)
         raise raise_user(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
+
+    def guard_missing(self, v: Any, cls: type, name: str) -> None:
+        """Nothing but `__getattr__` knows a name."""
+        if isinstance(v, Obj) and hasattr(v.value, "__dict__"):
+            self.guard("unshadowed", v.source, name)
+        self.guard("lacks", const(cls), name)
+
+    def type_attr(self, v: Any, name: str) -> Any:
+        """A special method: what the class has counts, whatever the instance holds."""
+        v = self.real(v)
+        if not isinstance(v, New | Obj):
+            return self.getattr(v, name)
+        cls = self.type_of(v)
+        found = inspect.getattr_static(cls, name, NULL)
+        if found is NULL:
+            raise raise_user(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
+        self.guard_class_attr(cls, name, found)
+        return self.bind(found, v, cls, const(cls).attr(name))
 
     def class_attr(self, v: Any, cls: type, name: str, found: Any, is_data: bool) -> Any:
         """An attribute that the class of an instance has."""
@@ -181,6 +213,8 @@ class Attributes(Tracing):
             if isinstance(v, New):
                 if name in v.attrs:
                     return v.attrs[name]
+                if name in ("__context__", "__cause__"):
+                    return Const(None)
                 if issubclass(cls, BaseException):
                     raise Break(f"attribute {name} of an exception")
                 raise raise_user(AttributeError, name)
@@ -205,6 +239,29 @@ class Attributes(Tracing):
             self.guard("is", source, found.__func__)
         elif isinstance(found, (*METHOD_KINDS, property)):
             self.guard("is", source, found)
+        elif hasattr(type(found), "__get__"):
+            self.guard_descriptor(cls, name, found)
+
+    def guard_descriptor(self, cls: type, name: str, found: Any) -> None:
+        """A descriptor that runs user code when it is read: looked for without reading it."""
+        mro = cls.__mro__
+        place = next(i for i, base in enumerate(mro) if base.__dict__.get(name) is found)
+
+        def test(text: str, names: Any) -> str:
+            tests = [f"{text}.__mro__ is not {names.constant(mro)}"]
+            tests += [f"{name!r} in {names.constant(base)}.__dict__" for base in mro[:place]]
+            owner = names.constant(mro[place])
+            tests.append(f"{owner}.__dict__[{name!r}] is not {names.constant(found)}")
+            return " or ".join(tests)
+
+        self.guards.append(("text", const(cls), test))
+        for method in ("__get__", "__set__"):
+            getter = getattr(type(found), method, None)
+            source = const(type(found))
+            if getter is None:
+                self.guard("lacks", source, method)
+            else:
+                self.guard("is", source.attr(method), getter)
 
     def bind(self, found: Any, owner: Any, cls: type, source: Source) -> Any:
         """What reading a class attribute gives, by the descriptor protocol."""
@@ -325,5 +382,6 @@ class Attributes(Tracing):
         cls = self.type_of(v)
         for name in ("__bool__", "__len__"):
             if hasattr(cls, name):
-                return self.truth(self.call(self.getattr(v, name), [], {}))
+                return self.truth(self.call(self.type_attr(v, name), [], {}))
+            self.guard("lacks", const(cls), name)
         return True

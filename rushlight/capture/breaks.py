@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from rushlight.capture.bytecode import BINARY, COMPARE, Decoded, Micro
+from rushlight.capture.bytecode import BINARY, COMPARE, EXIT_HAS_SELF, Decoded, Micro
 from rushlight.capture.failures import NoNativeForm
 from rushlight.capture.values import NULL
 
@@ -37,6 +37,8 @@ class Surroundings(NamedTuple):
     stack: list[Any]
     call_through: Callable[..., Any]
     namespace: dict[str, Any]
+    # The exception being handled.
+    current: Any = None
 
     def top(self, n: int) -> list[Any]:
         return self.stack[len(self.stack) - n :] if n else []
@@ -98,14 +100,32 @@ def plan_global(s: Surroundings, name: str) -> Native:
     namespace = s.namespace
 
     def run() -> Any:
-        if name in namespace:
-            return namespace[name]
-        try:
-            return getattr(builtins, name)
-        except AttributeError:
-            raise NameError(f"name {name!r} is not defined") from None
+        for names in (namespace, vars(builtins)):
+            if name in names:
+                return names[name]
+        raise NameError(f"name {name!r} is not defined")
 
     return Native(0, [], run)
+
+
+def plan_raise(s: Surroundings, arg: int) -> Native:
+    if arg:
+        return Native(arg, s.top(arg), raise_native, 0)
+    if s.current is None:
+        raise NoNativeForm("raise without an exception")
+    return Native(0, [s.current], raise_native, 0)
+
+
+def plan_with_except(s: Surroundings, arg: Any) -> Native:
+    """The exit of a `with` whose body raised; everything stays on the stack."""
+    error = s.stack[-1]
+    exit_ = [x for x in s.stack[-5:-3] if x is not NULL] if EXIT_HAS_SELF else [s.stack[-4]]
+
+    def run(error: Any, *exit_: Any) -> Any:
+        f, *first = exit_
+        return s.call_through(f, (*first, type(error), error, error.__traceback__), {})
+
+    return Native(0, [error, *exit_], run)
 
 
 def unpack(v: Any, n: int) -> tuple[Any, ...]:
@@ -145,7 +165,8 @@ PLANS: dict[str, Callable[[Surroundings, Any], Native]] = {
     "FORMAT": plan_format,
     "CONVERT": lambda s, arg: Native(1, s.top(1), arg),
     "GLOBAL": plan_global,
-    "RAISE": lambda s, arg: Native(arg, s.top(arg), raise_native, 0),
+    "RAISE": plan_raise,
+    "RERAISE": lambda s, arg: Native(1, s.top(1), raise_native, 0),
     "IMPORT_NAME": lambda s, arg: Native(
         2, s.top(2), lambda level, names: __import__(arg, s.namespace, None, names, level)
     ),
@@ -156,6 +177,7 @@ PLANS: dict[str, Callable[[Surroundings, Any], Native]] = {
     "BUILD_MAP": lambda s, arg: Native(
         2 * arg, s.top(2 * arg), lambda *items: dict(zip(items[::2], items[1::2]))
     ),
+    "WITH_EXCEPT": plan_with_except,
     "BEFORE_WITH": simple(1, lambda v: (v.__exit__, v.__enter__()), 2),
     "SPECIAL": lambda s, arg: Native(1, s.top(1), operator.attrgetter(arg)),
 }
@@ -166,12 +188,13 @@ def native_of(
     stack: list[Any],
     call_through: Callable[..., Any],
     namespace: dict[str, Any],
+    current: Any,
 ) -> Native:
     """How to run an instruction natively; NoNativeForm where there is no way."""
     plan = PLANS.get(m.op)
-    if plan is None or (m.op == "RAISE" and not m.arg):
+    if plan is None:
         raise NoNativeForm(f"no native form of {m.op}")
-    return plan(Surroundings(stack, call_through, namespace), m.arg)
+    return plan(Surroundings(stack, call_through, namespace, current), m.arg)
 
 
 def exits_of(
@@ -180,6 +203,7 @@ def exits_of(
     rest: list[Micro],
     call_through: Callable[..., Any],
     namespace: dict[str, Any],
+    current: Any,
 ) -> tuple[Native, list[Exit], Callable[[Any], int] | None]:
     """The native form, the ways on, and which of them a result means (None: the only one)."""
     below = stack[:-1]
@@ -193,7 +217,7 @@ def exits_of(
         native = Native(0, [stack[-1]], lambda it: next(it, END))
         exits = [Exit(m.arg, below, 0), Exit(m.end, stack, 1)]
         return native, exits, lambda result: result is not END
-    native = native_of(m, stack, call_through, namespace)
+    native = native_of(m, stack, call_through, namespace, current)
     return native, [Exit(m.end, stack[: len(stack) - native.consumed], native.results)], None
 
 

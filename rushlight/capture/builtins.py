@@ -4,6 +4,7 @@ NotImplemented leaves the call to the general rules."""
 from __future__ import annotations
 
 import collections
+import copy
 import functools
 import inspect
 import itertools
@@ -25,6 +26,7 @@ from rushlight.capture.values import (
     Const,
     Dict,
     Func,
+    Made,
     Method,
     New,
     Number,
@@ -36,7 +38,7 @@ from rushlight.capture.values import (
     View,
 )
 
-__all__ = ["BUILTINS", "PURE"]
+__all__ = ["BUILTINS", "CALLS", "PURE"]
 
 # Functions without effects, computed now where their arguments are known.
 PURE: set[Any] = {
@@ -56,6 +58,8 @@ def builtin_isinstance(t: Any, v: Any, cls: Any) -> Any:
     v = t.real(v)
     if isinstance(v, Obj):
         return Const(isinstance(v.value, kinds))
+    if isinstance(v, Tensor):
+        return Const(t.world.is_instance(v, kinds))
     return Const(issubclass(t.type_of(v), kinds))
 
 
@@ -72,12 +76,12 @@ def builtin_len(t: Any, v: Any) -> Any:
     found = t.world.module_items(t, v) if isinstance(v, Obj) else None
     if found is not None:
         return Const(len(found))
-    return t.call(t.getattr(v, "__len__"), [], {})
+    return t.call(t.type_attr(v, "__len__"), [], {})
 
 
 def builtin_getattr(t: Any, v: Any, name: Any, *default: Any) -> Any:
     try:
-        return t.getattr(v, t.python(name))
+        return t.present(t.getattr(v, t.python(name)))
     except UserRaise as error:
         is_missing = isinstance(error.var, New) and issubclass(error.var.cls, AttributeError)
         if default and is_missing:
@@ -211,15 +215,33 @@ def builtin_callable(t: Any, v: Any) -> Any:
     return Const(isinstance(v, Obj) and callable(v.value))
 
 
+def is_error_with(t: Any, v: Any, method: str) -> bool:
+    """Whether it is an exception made during capture whose method is Python's own."""
+    if not isinstance(v, New) or not issubclass(v.cls, BaseException):
+        return False
+    return not isinstance(getattr(v.cls, method), types.FunctionType)
+
+
 def builtin_str(t: Any, *args: Any) -> Any:
     """The text of an exception made during capture; else as any pure function."""
-    v = t.real(args[0]) if args else None
-    if isinstance(v, New) and issubclass(v.cls, BaseException):
-        return Const(str(v.cls(*map(t.python, v.args))))
+    v: Any = t.real(args[0]) if args else None
+    if is_error_with(t, v, "__str__"):
+        return Const(str(v.cls.__new__(v.cls, *map(t.python, v.args))))
     if isinstance(v, New | Obj) and isinstance(
         getattr(t.type_of(v), "__str__", None), types.FunctionType
     ):
-        return t.call(t.getattr(v, "__str__"), [], {})
+        return t.call(t.type_attr(v, "__str__"), [], {})
+    return NotImplemented
+
+
+def builtin_repr(t: Any, *args: Any) -> Any:
+    v = t.real(args[0])
+    if is_error_with(t, v, "__repr__"):
+        return Const(repr(v.cls.__new__(v.cls, *map(t.python, v.args))))
+    if isinstance(v, New | Obj) and isinstance(
+        getattr(t.type_of(v), "__repr__", None), types.FunctionType
+    ):
+        return t.call(t.type_attr(v, "__repr__"), [], {})
     return NotImplemented
 
 
@@ -256,7 +278,102 @@ def builtin_reduce(t: Any, f: Any, items: Any, *start: Any) -> Any:
 
 
 def builtin_chain(t: Any, *args: Any) -> Any:
-    return iterators.Items([x for a in args for x in t.iterate(a)])
+    return iterators.Chain([inner(t, a) for a in args])
+
+
+def builtin_repeat(t: Any, item: Any, *times: Any) -> Any:
+    if not times:
+        return iterators.Repeat(item)
+    return iterators.Items([item] * max(t.python(times[0]), 0))
+
+
+def builtin_count(t: Any, start: Any = Const(0), step: Any = Const(1)) -> Any:
+    return iterators.Count(t.python(start), t.python(step))
+
+
+def arranged(arrange: Callable[..., Any]) -> Callable[..., Any]:
+    """An iterator over tuples of items, in an order that depends on their number only."""
+
+    def run(t: Any, v: Any, *rest: Any) -> Any:
+        found = arrange(t.iterate(v), *map(t.python, rest))
+        return iterators.Items([Seq(tuple, list(x)) for x in found])
+
+    return run
+
+
+def builtin_starmap(t: Any, f: Any, v: Any) -> Any:
+    return iterators.Items([t.call(f, t.iterate(args), {}) for args in t.iterate(v)])
+
+
+def builtin_zip_longest(t: Any, *args: Any, fillvalue: Any = Const(None)) -> Any:
+    found = itertools.zip_longest(*map(t.iterate, args), fillvalue=fillvalue)
+    return iterators.Items([Seq(tuple, list(x)) for x in found])
+
+
+def builtin_accumulate(t: Any, v: Any, f: Any = None, *, initial: Any = Const(None)) -> Any:
+    items = t.iterate(v)
+    if not (isinstance(t.real(initial), Const) and t.python(initial) is None):
+        items = [initial, *items]
+
+    def add(a: Any, b: Any) -> Any:
+        return t.binary(operator.add, a, b) if f is None else t.call(f, [a, b], {})
+
+    return iterators.Items(list(itertools.accumulate(items, add)))
+
+
+def while_true(choose: Callable[..., Any]) -> Callable[..., Any]:
+    def run(t: Any, f: Any, v: Any) -> Any:
+        return iterators.Items(list(choose(lambda x: t.truth(t.call(f, [x], {})), t.iterate(v))))
+
+    return run
+
+
+def call_itemgetter(t: Any, made: list[Any], v: Any) -> Any:
+    found = [t.subscript(v, key) for key in made]
+    return found[0] if len(found) == 1 else Seq(tuple, found)
+
+
+def call_attrgetter(t: Any, made: list[Any], v: Any) -> Any:
+    def read(path: str) -> Any:
+        return functools.reduce(t.getattr, path.split("."), v)
+
+    found = [read(t.python(path)) for path in made]
+    return found[0] if len(found) == 1 else Seq(tuple, found)
+
+
+def call_methodcaller(t: Any, made: list[Any], v: Any) -> Any:
+    return t.call(t.getattr(v, t.python(made[0])), made[1:], {})
+
+
+def builtin_copy(t: Any, v: Any) -> Any:
+    v = t.real(v)
+    if isinstance(v, Seq):
+        return Seq(v.kind, list(v.items)) if v.kind is not tuple else v
+    if isinstance(v, Dict):
+        return Dict(dict(v.items), kind=v.kind, factory=v.factory)
+    if isinstance(v, Const | SetVar):
+        return v if isinstance(v, Const) else SetVar(v.kind, v.items)
+    raise Break("copy of an object")
+
+
+def builtin_deepcopy(t: Any, v: Any) -> Any:
+    """A copy of containers of plain values."""
+    v = t.real(v)
+    if isinstance(v, Seq):
+        return Seq(v.kind, [builtin_deepcopy(t, item) for item in v.items])
+    if isinstance(v, Dict) and v.factory is None:
+        return Dict({key: builtin_deepcopy(t, item) for key, item in v.items.items()}, kind=v.kind)
+    if isinstance(v, Const):
+        return v
+    raise Break(f"deepcopy of a {t.type_of(v).__name__}")
+
+
+# What calling an instance of a built-in class does.
+CALLS: dict[Any, Callable[..., Any]] = {
+    operator.itemgetter: call_itemgetter,
+    operator.attrgetter: call_attrgetter,
+    operator.methodcaller: call_methodcaller,
+}
 
 
 def builtin_product(t: Any, *args: Any, repeat: Any = Const(1)) -> Any:
@@ -329,13 +446,31 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     type: builtin_type,
     callable: builtin_callable,
     str: builtin_str,
+    repr: builtin_repr,
     int: builtin_number(int),
     float: builtin_number(float),
     bool: builtin_bool,
     abs: builtin_abs,
     functools.partial: lambda t, f, *a, **k: Partial(f, list(a), k),
     functools.reduce: builtin_reduce,
+    copy.copy: builtin_copy,
+    copy.deepcopy: builtin_deepcopy,
     itertools.chain: builtin_chain,
     itertools.product: builtin_product,
+    itertools.repeat: builtin_repeat,
+    itertools.count: builtin_count,
+    itertools.cycle: lambda t, v: iterators.Cycle(t.iterate(v)),
+    itertools.combinations: arranged(itertools.combinations),
+    itertools.combinations_with_replacement: arranged(itertools.combinations_with_replacement),
+    itertools.permutations: arranged(itertools.permutations),
+    itertools.pairwise: arranged(itertools.pairwise),
+    itertools.starmap: builtin_starmap,
+    itertools.zip_longest: builtin_zip_longest,
+    itertools.accumulate: builtin_accumulate,
+    itertools.takewhile: while_true(itertools.takewhile),
+    itertools.dropwhile: while_true(itertools.dropwhile),
+    itertools.filterfalse: while_true(itertools.filterfalse),
+    itertools.chain.from_iterable: lambda t, v: builtin_chain(t, *t.iterate(v)),
+    **{cls: lambda t, *a, cls=cls: Made(cls, list(a)) for cls in CALLS},
     itertools.islice: builtin_islice,
 }

@@ -7,6 +7,7 @@ restore it exactly.
 
 from __future__ import annotations
 
+import builtins
 import dis
 import functools
 import operator
@@ -15,11 +16,16 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["BINARY", "COMPARE", "VERSION", "Decoded", "Handler", "Micro", "check_version", "decode"]
+__all__ = [
+    "BINARY", "COMPARE", "EXIT_HAS_SELF", "VERSION", "Decoded", "Handler", "Micro",
+    "check_version", "decode",
+]  # fmt: skip
 
 VERSION = sys.version_info[:2]
 SUPPORTED = ((3, 11), (3, 14))
 NULL_FIRST = VERSION < (3, 13)  # NULL lies below the callable
+# In a handler of `with`, the exit method lies one deeper, with its first argument above it.
+EXIT_HAS_SELF = VERSION >= (3, 14)
 
 
 class Micro(NamedTuple):
@@ -96,7 +102,7 @@ SAME = {
     "LIST_TO_TUPLE": "LIST_TO_TUPLE", "SET_FUNCTION_ATTRIBUTE": "SET_FUNCTION_ATTRIBUTE",
     "GET_LEN": "GET_LEN", "IS_OP": "IS", "CONTAINS_OP": "CONTAINS",
     "MATCH_MAPPING": "MATCH_MAPPING", "MATCH_SEQUENCE": "MATCH_SEQUENCE",
-    "MATCH_KEYS": "MATCH_KEYS",
+    "MATCH_KEYS": "MATCH_KEYS", "MATCH_CLASS": "MATCH_CLASS",
     "RETURN_GENERATOR": "GENERATOR", "YIELD_VALUE": "YIELD",
     "GET_YIELD_FROM_ITER": "GET_ITER", "END_SEND": "END_SEND",
 }  # fmt: skip
@@ -159,6 +165,7 @@ EXPAND: dict[str, Expand] = {
     "LOAD_CONST": named("CONST"),
     "LOAD_SMALL_INT": lambda arg, value: [("CONST", arg)],
     "RETURN_CONST": lambda arg, value: [("CONST", value), ("RETURN", None)],
+    "LOAD_BUILD_CLASS": lambda arg, value: [("CONST", builtins.__build_class__)],
     "LOAD_ASSERTION_ERROR": lambda arg, value: [("CONST", AssertionError)],
     "LOAD_COMMON_CONSTANT": lambda arg, value: [("CONST", COMMON_CONSTANTS[arg])],
     "LOAD_FAST_LOAD_FAST": pair("LOAD", "LOAD"),

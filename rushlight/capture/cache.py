@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import linecache
+import sys
 import threading
 import types
 import warnings
@@ -19,26 +21,34 @@ from typing import Any
 
 from rushlight.base.callthrough import watched
 from rushlight.base.counters import counters
-from rushlight.capture import breaks, prefixes
+from rushlight.capture import breaks, hints, logs, prefixes
 from rushlight.capture.bytecode import Decoded, Micro, check_version
 from rushlight.capture.calls import Tracer
 from rushlight.capture.emit import CELLS, Emitter
-from rushlight.capture.exc import FailOnRecompileLimitHit, Unsupported
+from rushlight.capture.exc import FailOnRecompileLimitHit
 from rushlight.capture.failures import NoNativeForm
 from rushlight.capture.frame import Frame
-from rushlight.capture.guards import Names, first_missed
+from rushlight.capture.guards import Names, described, first_missed
+from rushlight.capture.hints import unsupported
 from rushlight.capture.outcomes import Abandon, Break, NeedBreak, Specialize, UserRaise
 from rushlight.capture.prefixes import State
 from rushlight.capture.recording import Recording
 from rushlight.capture.sources import Id, Source, fetch, free, local
+from rushlight.capture.stances import CURRENT
 from rushlight.capture.tracer import Guard
-from rushlight.capture.values import NULL, Cell, Lazy
+from rushlight.capture.values import NULL, Cell, Handled, Lazy
 from rushlight.capture.world import World
 
 __all__ = ["Capture", "CompiledCode", "Options"]
 
 MAX_RESTARTS = 24
 NOT_CAPTURED = prefixes.GENERATOR_FLAGS
+
+
+def is_of_python(function: types.FunctionType) -> bool:
+    """Whether a function is of Python's own library, which runs as it is behind a break."""
+    home = str(function.__globals__.get("__name__", ""))
+    return home.partition(".")[0] in sys.stdlib_module_names
 
 
 class Jump:
@@ -92,6 +102,10 @@ class Capture:
         self.lock = threading.RLock()
         self.graphs: list[Recording] = []
         self.breaks: list[str] = []
+        # The file and line of each.
+        self.break_places: list[tuple[str, int]] = []
+        self.forced = CURRENT.backend
+        CURRENT.followers.add(self)
         self.captures = 0
 
     def code(self, function: types.FunctionType) -> CompiledCode:
@@ -101,7 +115,8 @@ class Capture:
             with self.lock:
                 found = self.codes.get(key)
                 if found is None:
-                    found = CompiledCode(function.__code__, function.__globals__, self)
+                    code = prefixes.with_a_slot(function.__code__)
+                    found = CompiledCode(code, function.__globals__, self)
                     self.codes[key] = found
         return found
 
@@ -110,9 +125,10 @@ class Capture:
         return self.code(function).dispatcher(function, keep=True)
 
     def reset(self) -> None:
-        for code in list(self.codes.values()):
-            code.forget()
-        self.codes.clear()
+        with self.lock:
+            for code in list(self.codes.values()):
+                code.forget()
+            self.codes.clear()
 
     def call_through(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A native call at a break: user functions enter the cache, the rest just runs."""
@@ -135,12 +151,28 @@ class Capture:
             type(target) is types.FunctionType
             and not self.world.is_library(target)
             and not self.world.is_disabled(target)
+            and not is_of_python(target)
+            # What is compiled already has a cache of its own.
+            and "_torchdynamo_orig_callable" not in target.__dict__
             and not target.__code__.co_flags & NOT_CAPTURED
         )
 
-    def note_break(self, reason: str) -> None:
+    def note_break(self, reason: str, code: types.CodeType, line: int) -> None:
         self.breaks.append(reason)
+        self.break_places.append((code.co_filename, line))
         counters["graph_break"][reason] += 1
+        if logs.is_on("graph_breaks"):
+            text = linecache.getline(code.co_filename, line).strip()
+            where = f"{code.co_filename}:{line} in {code.co_qualname}: {text}"
+            logs.write("graph_breaks", f"{where}\n  {hints.code_of(reason)}: {reason}")
+
+    def follow_stance(self) -> None:
+        is_other, self.forced = self.forced is not CURRENT.backend, CURRENT.backend
+        for code in list(self.codes.values()):
+            if is_other:
+                code.forget()  # what was compiled is another backend's
+            else:
+                code.follow_stance()
 
 
 class CompiledCode:
@@ -163,19 +195,23 @@ class CompiledCode:
         self.warned = False
         # How often the dispatcher was written.
         self.version = 0
+        # The globals of all dispatchers, for good.
+        self.generated: dict[str, Any] = {"__miss": self.miss, "__native": self.run_native}
+        self.names = Names(self.generated)
         self.forget()
 
     def forget(self) -> None:
         """Drop all entries."""
         # How often the frame ran natively because it could not be captured.
         self.failures = 0
+        self.was_called = False
+        self.obstacles: set[str] = set()
         self.entries: list[list[str]] = []
         self.lines: list[int] = []  # the user's line of each entry
         self.guards: list[list[Guard]] = []
         self.dynamic: set[Source] = set()
         self.static: set[Source] = set()
-        self.generated: dict[str, Any] = {"__miss": self.miss, "__native": self.run_native}
-        self.names = Names(self.generated)
+        self.names.restart()
         for resume in self.resumes.values():
             resume.forget()
         self.build()
@@ -216,11 +252,14 @@ class CompiledCode:
             f"def __outer({', '.join(self.code.co_freevars)}):",
             f"    def __dispatch({signature}):",
         ]
-        for entry in self.entries:
+        for entry in self.shown_entries():
             lines += [f"        {line}" for line in entry]
         missed = f"{self.values_text}, {self.cells_text()}, {self.version}"
         lines.append(f"        return __miss({missed})")
         return "\n".join([*lines, "    return __dispatch"])
+
+    def shown_entries(self) -> list[list[str]]:
+        return [] if CURRENT.name == "force_eager" else self.entries
 
     def build(self) -> None:
         """Compile the dispatcher. It carries the user's file and line, for what a native step
@@ -228,7 +267,8 @@ class CompiledCode:
         self.version += 1
         tree = ast.parse(self.source())
         dispatch: Any = tree.body[0].body[0]  # type: ignore[attr-defined]
-        for entry, line in zip(dispatch.body, [*self.lines, self.code.co_firstlineno]):
+        lines = self.lines[: len(self.shown_entries())]
+        for entry, line in zip(dispatch.body, [*lines, self.code.co_firstlineno]):
             node: Any
             for node in ast.walk(entry):
                 if hasattr(node, "lineno"):
@@ -290,8 +330,9 @@ class CompiledCode:
         before = getattr(self.retrying, "values", None)
         if before is not None and all(a is b for a, b in zip(values, before)):
             return self.run_native(values, cells)  # what was just compiled does not fit
-        is_hopeless = self.failures >= self.capture.options.limit()
-        if is_hopeless or not self.capture.world.is_usable():
+        if self.failures >= self.capture.options.limit() or self.is_obstructed():
+            return self.run_native(values, cells)
+        if CURRENT.name != "default" and self.is_held_by_stance(values):
             return self.run_native(values, cells)
         with self.capture.lock:
             is_stale = version != self.version  # another thread added entries meanwhile
@@ -311,6 +352,28 @@ class CompiledCode:
             return self.apply(self.instance(cells), values)
         finally:
             self.retrying.values = before
+
+    def is_held_by_stance(self, values: tuple[Any, ...]) -> bool:
+        """Whether `torch.compiler.set_stance` wants a call that no entry fits to run as it is."""
+        stance = CURRENT.name
+        if stance == "fail_on_recompile" and self.entries:
+            raise RuntimeError(
+                "Detected recompile when torch.compile stance is 'fail_on_recompile'. "
+                f"{self.code.co_qualname}: {self.why_last_missed(values)}"
+            )
+        is_first, self.was_called = not self.was_called, True
+        if stance.endswith("then_compile"):
+            return is_first and self.origin is self
+        return stance == "force_eager" or (stance == "eager_on_recompile" and bool(self.entries))
+
+    def is_obstructed(self) -> bool:
+        """Whether something is active that capture does not follow; it is counted once."""
+        obstacle = self.capture.world.obstacle()
+        if obstacle is not None and obstacle not in self.obstacles:
+            self.obstacles.add(obstacle)
+            line = self.code.co_firstlineno
+            self.capture.note_break(f"active: {obstacle}", self.code, line)
+        return obstacle is not None
 
     def refuse_more(self, values: tuple[Any, ...]) -> None:
         limit = self.capture.options.limit()
@@ -344,24 +407,34 @@ class CompiledCode:
             entry = self.analyse(values, cells, scope)
         except Break as error:
             if self.capture.options.fullgraph:
-                raise Unsupported(self.located(str(error))) from error
-            self.capture.note_break(str(error))
+                raise unsupported(str(error), self.code, self.line) from error
+            self.capture.note_break(str(error), self.code, self.line)
             self.failures += 1
             return False
         counters["frames"]["ok"] += 1
         if self.is_counted:
-            self.capture.note_break(self.reason)
+            self.capture.note_break(self.reason, self.code, self.line)
+        if self.entries:
+            self.tell_recompile(scope)
         self.entries.insert(0, entry)
         self.lines.insert(0, self.line)
         self.build()
         return True
 
-    def located(self, reason: str) -> str:
-        return (
-            f"{reason}\n  in {self.code.co_qualname}, {self.code.co_filename}:{self.line}\n"
-            "  fullgraph=True allows no graph break: move this out of the compiled function, or "
-            "compile without fullgraph"
-        )
+    def tell_recompile(self, scope: dict[str, Any]) -> None:
+        """Say why no entry fitted, where the user asked for that."""
+        if logs.is_on("recompiles"):
+            place = f"{self.code.co_filename}:{self.code.co_firstlineno}"
+            lines = [f"{self.code.co_qualname}, {place}, is compiled again:"]
+            world = self.capture.world
+            lines += [f"  {first_missed(guards, scope, world)}" for guards in self.guards[:-1]]
+            logs.write("recompiles", "\n".join(lines))
+
+    def follow_stance(self) -> None:
+        """Let the dispatcher look at entries, or not, as the stance says."""
+        for resume in list(self.resumes.values()):
+            resume.follow_stance()
+        self.build()
 
     def learn(self, guards: list[Guard], scope: dict[str, Any]) -> None:
         """Numbers and sizes that changed are not constants next time."""
@@ -476,6 +549,9 @@ class CompiledCode:
 
         lines = emitter.entry(finish, backend, f"__native({self.values_text}, {self.cells_text()})")
         self.guards.append(t.guards)
+        if logs.is_on("guards"):
+            heading = f"{self.code.co_qualname}, {self.code.co_filename}:{self.line}"
+            logs.write("guards", "\n".join([heading, *map(described, t.guards), *emitter.pre]))
         self.capture.captures += 1
         return lines
 
@@ -484,13 +560,11 @@ class CompiledCode:
     def finish_break(self, e: Emitter, frame: Frame) -> str:
         """The text that runs the broken instruction and goes on behind it."""
         d, m, stack = frame.decoded, frame.decoded.micros[frame.pc], frame.stack
-        if frame.current is not None:
-            raise Break("break in an exception handler")
         self.is_counted = m.op != "JUMP_IF"
         rest = [x for x in d.micros[frame.pc + 1 :] if x.offset == m.offset]
         try:
             native, exits, choose = breaks.exits_of(
-                m, stack, rest, self.capture.call_through, frame.namespace
+                m, stack, rest, self.capture.call_through, frame.namespace, frame.current
             )
         except NoNativeForm as error:
             raise Break(str(error)) from None
@@ -504,7 +578,7 @@ class CompiledCode:
         live = {s for target in targets for s in breaks.live_slots(d, target, bound)}
         slots = sorted(live - self.free_slots(d))
         resumes = [self.resume_at(way, slots, rest if choose is None else []) for way in exits]
-        values = [x for x in keep if x is not NULL]
+        values = [x.error if isinstance(x, Handled) else x for x in keep if x is not NULL]
         then = make_then(resumes, len(values), len(slots), choose, bool(self.code.co_freevars))
         payload = [e.rebuild(x) for x in values] + [e.rebuild(frame.slots[s]) for s in slots]
         if self.code.co_freevars:
@@ -512,7 +586,7 @@ class CompiledCode:
         given = [e.rebuild(x) for x in native.operands]
         run = e.names.constant(native.run)
         if handler is not None:
-            state = State(tuple(x is NULL for x in keep), tuple(slots))
+            state = State(tuple(map(entry_kind, keep)), tuple(slots))
             shifted = handler._replace(target=handler.target - self.prefix)
             code = prefixes.step_code(
                 self.origin.code, shifted, state, native.run, len(given), len(payload), then
@@ -541,16 +615,17 @@ class CompiledCode:
         self, way: breaks.Exit, slots: list[int], rest: list[Micro]
     ) -> tuple[CompiledCode, int, int]:
         """What continues on a way, how many values of the stack it takes, and how many results."""
-        after = [x is NULL for x in way.under] + [False] * way.results
+        under = list(map(entry_kind, way.under))
+        after = under + [prefixes.VALUE_ENTRY] * way.results
         for extra in rest:
             if extra.op == "NULL":
-                after.append(True)
+                after.append(prefixes.NULL_ENTRY)
             elif extra.op == "SWAP" and extra.arg == 2:
                 after[-1], after[-2] = after[-2], after[-1]
             elif extra.op != "TO_BOOL":
                 raise Break(f"break inside {extra.op}")
         state = State(tuple(after), tuple(slots))
-        count = len([x for x in way.under if x is not NULL])
+        count = len(under) - under.count(prefixes.NULL_ENTRY)
         return self.resume(way.target - self.prefix, state), count, way.results
 
     def resume(self, target: int, state: State) -> CompiledCode:
@@ -564,6 +639,13 @@ class CompiledCode:
             made = CompiledCode(code, self.namespace, self.capture, origin)
             origin.resumes[target, state] = made
         return origin.resumes[target, state]
+
+
+def entry_kind(v: Any) -> str:
+    """How an entry of the stack comes into a resume function."""
+    if v is NULL:
+        return prefixes.NULL_ENTRY
+    return prefixes.HANDLED_ENTRY if isinstance(v, Handled) else prefixes.VALUE_ENTRY
 
 
 def make_then(

@@ -9,8 +9,9 @@ import sys
 import types
 from typing import Any
 
+from rushlight.capture import marks
 from rushlight.capture.attributes import Iter
-from rushlight.capture.builtins import BUILTINS, PURE
+from rushlight.capture.builtins import BUILTINS, CALLS, PURE
 from rushlight.capture.containers import methods_of
 from rushlight.capture.frame import Frame
 from rushlight.capture.iterators import Generator
@@ -24,6 +25,7 @@ from rushlight.capture.values import (
     Dict,
     Func,
     Lazy,
+    Made,
     Method,
     New,
     Number,
@@ -33,6 +35,7 @@ from rushlight.capture.values import (
     SetVar,
     Super,
     Tensor,
+    Transformed,
     View,
 )
 
@@ -42,6 +45,13 @@ __all__ = ["Tracer"]
 INTROSPECT = {locals, globals, vars, dir, eval, exec, sys._getframe}
 GENERATOR, COROUTINES = 0x20, 0x80 | 0x100 | 0x200
 VARARGS, VARKEYWORDS = 0x04, 0x08
+# Exceptions that keep nothing but their arguments.
+PLAIN_EXCEPTIONS = {
+    BaseException, Exception, ArithmeticError, AssertionError, BufferError, EOFError,
+    FloatingPointError, IndexError, KeyError, LookupError, MemoryError, NotImplementedError,
+    OverflowError, RecursionError, ReferenceError, RuntimeError, TypeError, ValueError, Warning,
+    ZeroDivisionError,
+}  # fmt: skip
 LRU_WRAPPER = type(functools.lru_cache(lambda: None))
 
 
@@ -57,10 +67,14 @@ class Tracer(Operators):
                 )
             case Partial():
                 return self.call(f.func, [*f.args, *args], {**f.kwargs, **kwargs}, frame)
+            case Transformed():
+                return self.world.call_transformed(self, f, args, kwargs)
+            case Made():
+                return CALLS[f.cls](self, f.args, *args, **kwargs)
             case Bound():
                 return self.call_bound(f.owner, f.name, args, kwargs)
             case New():
-                return self.call(self.getattr(f, "__call__"), args, kwargs)
+                return self.call(self.type_attr(f, "__call__"), args, kwargs)
             case Obj():
                 return self.call_object(f, f.value, args, kwargs, frame)
         raise Break(f"call of {type(f).__name__}")
@@ -69,10 +83,15 @@ class Tracer(Operators):
         self, f: Obj, value: Any, args: list[Any], kwargs: dict[str, Any], frame: Any
     ) -> Any:
         name = getattr(value, "__name__", type(value).__name__)
-        # Not value.__hash__: that of `list` is None.
-        is_hashable = type(value).__hash__ is not None
-        if is_hashable and value in INTROSPECT:
+        # Others may have a `__hash__` or `__eq__` of the user's.
+        is_known_kind = isinstance(value, IDENTITY)
+        if is_known_kind and value in INTROSPECT:
             raise Break(f"builtin: {name}") if self.depth else Abandon(f"builtin: {name}")
+        if is_known_kind and value in marks.SUBSTITUTES:
+            return self.call(self.lift(marks.SUBSTITUTES[value]), args, kwargs)
+        if is_known_kind and value in marks.CONSTANT:
+            named = {key: self.python(v) for key, v in kwargs.items()}
+            return self.fold(functools.partial(value, **named), *map(self.python, args))
         special = self.world.special(self, f, args, kwargs)
         if special is not None:
             return special
@@ -82,7 +101,7 @@ class Tracer(Operators):
             return self.record("call_function", value, args, kwargs)
         if value is super:
             return self.make_super(args, frame)
-        if is_hashable:
+        if is_known_kind:
             result = self.call_builtin(value, args, kwargs)
             if result is not NotImplemented:
                 return result
@@ -130,8 +149,10 @@ class Tracer(Operators):
             defaults = [self.lift(d) for d in value.__defaults__ or ()]
             kwdefaults = {k: self.lift(d) for k, d in (value.__kwdefaults__ or {}).items()}
         else:
-            base = source.attr("__defaults__")
-            defaults = [Lazy(d, base.item(i)) for i, d in enumerate(value.__defaults__ or ())]
+            self.guard("is", source.attr("__code__"), value.__code__)
+            count = value.__code__.co_argcount
+            if value.__defaults__ and len(args) < count:
+                defaults = self.iterate(Lazy(value.__defaults__, source.attr("__defaults__")))
             base = source.attr("__kwdefaults__")
             pairs = (value.__kwdefaults__ or {}).items()
             kwdefaults = {k: Lazy(d, base.item(k)) for k, d in pairs}
@@ -151,7 +172,7 @@ class Tracer(Operators):
             return self.call(wrapped, args, kwargs)
         method = inspect.getattr_static(type(value), "__call__", None)
         if not isinstance(value, IDENTITY) and isinstance(method, types.FunctionType):
-            return self.call(self.getattr(f, "__call__"), args, kwargs)
+            return self.call(self.type_attr(f, "__call__"), args, kwargs)
         raise Break(f"builtin: {getattr(value, '__name__', type(value).__name__)}")
 
     def call_descriptor(self, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -159,17 +180,17 @@ class Tracer(Operators):
         if value is object.__setattr__:
             self.write_attribute(owner, self.python(args[1]), args[2])
             return Const(None)
-        if value is object.__init__ or value is Exception.__init__:
-            if isinstance(owner, New) and issubclass(owner.cls, BaseException):
-                owner.args = tuple(args[1:])
+        if value is object.__init__:
+            return Const(None)
+        is_plain = value.__name__ == "__init__" and value.__objclass__ in PLAIN_EXCEPTIONS
+        if is_plain and isinstance(owner, New) and not kwargs:
+            owner.args = tuple(args[1:])
             return Const(None)
         if isinstance(owner, Tensor | Seq | Dict | Const | SetVar | View | Iter | Number):
             return self.call_bound(owner, value.__name__, args[1:], kwargs)
         raise Break(f"builtin: {value.__qualname__}")
 
     def construct(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if self.world.is_context(cls):
-            return New(cls, self.world.context_fields(self, cls, args))
         if issubclass(cls, BaseException):
             return self.construct_exception(cls, args, kwargs)
         if issubclass(cls, tuple) and hasattr(cls, "_make") and hasattr(cls, "_fields"):
@@ -233,8 +254,6 @@ class Tracer(Operators):
         v = self.real(v)
         if isinstance(v, Tensor):
             return self.world.tensor_method(self, v, name, args, kwargs)
-        if isinstance(v, New) and self.world.is_context(v.cls):
-            return self.world.enter_or_exit(self, v, name)
         if isinstance(v, Generator) and name in ("send", "close", "throw"):
             raise Break(f"generator.{name}")
         if isinstance(v, Seq | Dict | SetVar | View | Iter):

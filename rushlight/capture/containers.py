@@ -66,6 +66,13 @@ SEQUENCE: dict[str, Method] = {
     "__contains__": lambda t, v, x: Const(t.contains(v, x)),
     "copy": lambda t, v: Seq(v.kind, list(v.items)),
 }
+NAMED: dict[str, Method] = {
+    **SEQUENCE,
+    "_asdict": lambda t, v: Dict(dict(zip(v.kind._fields, v.items))),
+    "_replace": lambda t, v, **new: Seq(
+        v.kind, [new.pop(name, item) for name, item in zip(v.kind._fields, list(v.items))]
+    ),
+}
 LIST: dict[str, Method] = {
     **SEQUENCE,
     "append": mutating(lambda t, v, x: v.items.append(x)),
@@ -216,6 +223,8 @@ ITERATOR: dict[str, Method] = {"__next__": next_item, "__iter__": lambda t, v: v
 
 def methods_of(v: Any) -> dict[str, Method]:
     """The methods that capture has for a container or iterator."""
+    if isinstance(v, Seq) and hasattr(v.kind, "_fields"):
+        return NAMED
     if isinstance(v, Seq):
         return LIST if v.kind is list else DEQUE if v.kind is deque else SEQUENCE
     if isinstance(v, Dict):

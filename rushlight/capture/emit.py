@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from rushlight.capture import iterators
 from rushlight.capture.attributes import Iter
 from rushlight.capture.guards import MISSES, Kept, Names, failing_test
 from rushlight.capture.outcomes import Break, NeedBreak
-from rushlight.capture.sources import Source
+from rushlight.capture.sources import Id, Source
 from rushlight.capture.tracer import Guard
 from rushlight.capture.values import (
     Bound,
@@ -24,6 +25,7 @@ from rushlight.capture.values import (
     Dict,
     Func,
     Lazy,
+    Made,
     Method,
     New,
     Obj,
@@ -34,6 +36,7 @@ from rushlight.capture.values import (
     Slice,
     Super,
     Tensor,
+    Transformed,
     View,
 )
 
@@ -57,6 +60,8 @@ class Emitter:
         self.open: set[int] = set()
         self.outs: dict[Any, str] = {}
         self.checked: set[Any] = set()
+        # Whether what the graph raises has the frame run natively.
+        self.reruns = False
         # Tensors that have the same array at most calls: text, text of the array, two tests.
         self.kept: list[tuple[str, str, str, str]] = []
         self.count = 0
@@ -90,6 +95,8 @@ class Emitter:
             return f"{owner}.cell_contents"
         if kind == "size":
             return f"{owner}.shape[{key}]"
+        if type(key) is Id:
+            key = key.value
         is_plain = type(key) in (int, str, bool)
         return f"{owner}[{key!r}]" if is_plain else f"{owner}[{self.names.constant(key)}]"
 
@@ -102,6 +109,9 @@ class Emitter:
         if key in self.checked:
             return
         self.checked.add(key)
+        if kind == "present":
+            self.read(source)
+            return
         if kind == "tensor":
             text = self.read(source)
             tests = self.t.world.kept_guard(text, expected, self.names)
@@ -149,6 +159,20 @@ class Emitter:
         self.pre += [f"    {line}" for line in distinct_tests([text for text, *_ in self.kept])]
         arrays = ", ".join(array for _, array, *_ in self.kept)
         self.pre.append(f"    {self.names.constant(kept.note)}({arrays})")
+
+    def guard_memory(self) -> None:
+        """Where the graph writes to tensors, its inputs share memory as they did."""
+        root, world = self.t.root, self.t.world
+        if not root.writes:
+            return
+        values = {var.source: value for value, var in self.t.known.values() if var.source}
+        sources = [root.sources[node] for node in root.inputs if root.sources[node] in values]
+        tensors = [values[source] for source in sources]
+        found = world.sharing(*tensors) if len(tensors) > 1 else None
+        if found is not None:
+            texts = ", ".join(map(self.read, sources))
+            test = f"{self.names.constant(world.sharing)}({texts}) != {found!r}"
+            self.pre.append(f"if {test}: break")
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -206,12 +230,16 @@ class Emitter:
                 named = "".join(f"{k}={self.rebuild(x)}, " for k, x in v.kwargs.items())
                 func = f"{self.rebuild(v.func)}, {self.list_of(v.args)}{named}"
                 return f"{constant(functools.partial)}({func})"
+            case Made():
+                return f"{constant(v.cls)}({self.list_of(v.args)})"
             case Bound():
                 return f"{self.rebuild(v.owner)}.{v.name}"
             case Slice():
                 return f"slice({self.list_of(v.parts)})"
             case Super():
                 return f"super({constant(v.cls)}, {self.rebuild(v.owner)})"
+            case Transformed():
+                raise NeedBreak(v.made_at, f"{v.transform.__name__} of a function that is kept")
         raise Break(f"cannot rebuild {type(v).__name__}")
 
     def sequence(self, v: Seq) -> str:
@@ -232,6 +260,8 @@ class Emitter:
         return f"{kind}({factory}{{{inner}}})"
 
     def key(self, value: Any) -> str:
+        if type(value) is Id:
+            return self.names.constant(value.value)
         return repr(value) if type(value) in (int, str, bool) else self.names.constant(value)
 
     def make_cell(self, v: Cell) -> str:
@@ -294,6 +324,16 @@ class Emitter:
                 text = f"enumerate({self.rebuild(v.inner)}, {v.count})"
             case iterators.MapIter():
                 text = f"map({self.rebuild(v.func)}, {self.list_of(v.inner)})"
+            case iterators.Chain():
+                text = f"{constant(itertools.chain)}({self.list_of(v.inner)})"
+            case iterators.Count():
+                text = f"{constant(itertools.count)}({v.number!r}, {v.step!r})"
+            case iterators.Repeat():
+                text = f"{constant(itertools.repeat)}({self.rebuild(v.item)})"
+            case iterators.Cycle():
+                rest, items = self.list_of(v.items[v.position :]), self.list_of(v.items)
+                cycle, chain = constant(itertools.cycle), constant(itertools.chain)
+                text = f"{chain}([{rest}], {cycle}([{items}]))"
             case iterators.Filter():
                 text = f"filter({self.rebuild(v.func)}, {self.rebuild(v.inner)})"
             case iterators.Generator():
@@ -338,6 +378,9 @@ class Emitter:
         value = self.rebuild(self.t.overlay[id(namespace), name])
         return [f"{self.names.constant(namespace)}[{name!r}] = {value}"]
 
+    def write_exit(self, v: Obj) -> list[str]:
+        return [f"{self.read(v.source)}.__exit__(None, None, None)"]
+
     def write_cell(self, v: Cell) -> list[str]:
         assert v.source is not None
         return [f"{self.read(v.source)}.cell_contents = {self.rebuild(v.contents)}"]
@@ -355,37 +398,69 @@ class Emitter:
         effects = self.effects()
         self.guard_identities()
         self.guard_kept()
-        call = self.graph_call(backend, rerun) if self.needs_graph() else []
+        self.guard_memory()
+        call = self.graph_call(backend) if self.needs_graph() else []
         # Last: the backend may ask for more of the sizes.
         for test in world.shape_guards(self.read):
             self.pre.append(f"if {test}: break")
-        if t.grad != t.entry_grad:
-            call.append(f"{self.names.constant(world.set_grad)}({t.grad})")
+        effects += self.final_modes()
         body = [
             "while True:",
             "    try:",
             *(f"        {line}" for line in self.pre),
             f"    except {self.names.constant(MISSES)}: break",
         ]
-        return body + [f"    {x}" for x in [*call, *self.post, *effects, f"return {result}"]]
+        rest = [*self.post, *effects, f"return {result}"]
+        if self.reruns:
+            # Behind the handler, for what the program then raises to know of no other exception.
+            rest = ["else:", *(f"    {line}" for line in rest), f"return {rerun}"]
+        return body + [f"    {line}" for line in [*call, *rest]]
+
+    def final_modes(self) -> list[str]:
+        """Contexts that are open behind the graph, and the modes that hold there."""
+        t, constant = self.t, self.names.constant
+        lines = [
+            f"{constant(t.world.reopen)}({self.rebuild(manager)}, {constant(before)})"
+            for manager, before in t.entered
+        ]
+        if t.modes != t.entry_modes:
+            lines.append(self.writing(t.modes))
+        return lines
+
+    def writing(self, modes: dict[str, Any]) -> str:
+        """The text that brings the thread into a state."""
+        constant, entry = self.names.constant, self.t.entry_modes
+        if {**modes, "grad": None} == {**entry, "grad": None} and not self.has_other_switches():
+            return f"{constant(self.t.world.set_grad)}({modes['grad']})"
+        return f"{constant(self.t.world.write_modes)}({constant(modes)})"
+
+    def has_other_switches(self) -> bool:
+        others = self.t.world.switches - {self.t.world.set_grad}
+        return any(
+            node.op == "call_function" and node.target in others for node in self.t.root.graph.nodes
+        )
 
     def needs_graph(self) -> bool:
         """Whether anybody would miss the graph: it has results that are used, or effects."""
-        recording, switch = self.t.root, self.t.world.set_grad
+        recording, switches = self.t.root, self.t.world.switches
         is_empty = all(
-            node.op == "placeholder" or node.target == switch for node in recording.graph.nodes
+            node.op == "placeholder" or (node.op == "call_function" and node.target in switches)
+            for node in recording.graph.nodes
         )
-        return not is_empty and bool(self.outs or recording.has_effects)
+        has_effects = recording.writes or recording.draws or recording.may_raise
+        return not is_empty and bool(self.outs or has_effects)
 
-    def graph_call(self, backend: Any, rerun: str) -> list[str]:
+    def graph_call(self, backend: Any) -> list[str]:
+        """The call of the compiled graph; it ends in an `except` where it has to."""
         t = self.t
         recording = t.root
         inputs = ", ".join(self.read(recording.sources[node]) for node in recording.inputs)
+        t.world.balance(t)
         recording.graph.output(tuple(self.outs))
-        set_grad = self.names.constant(t.world.set_grad)
+        recording.drop_unused_parts()
         # A backend looks at grad mode to see whether gradients are wanted: where the graph switches
         # it on, it starts on, and the graph itself switches it off first.
-        starts_off = t.switches_grad and not t.entry_grad
+        starts_off = t.has_switches and not t.entry_modes["grad"]
         if starts_off:
             first = next(node for node in recording.graph.nodes if node.op != "placeholder")
             with recording.graph.inserting_before(first):
@@ -394,20 +469,26 @@ class Emitter:
         try:
             run = self.names.constant(backend(recording))
         finally:
-            if starts_off:
-                t.world.set_grad(False)
+            if t.has_switches:
+                t.world.write_modes(t.entry_modes)
         left = "".join(name + ", " for name in self.outs.values())
         call = f"{left}= {run}({inputs})" if left else f"{run}({inputs})"
         # Nothing was written yet: what the graph raises, the frame run natively raises where the
         # user's handlers are, with the effects that came before.
-        must_rerun = (t.effects or t.has_handlers) and not recording.has_effects
-        if not must_rerun and not t.switches_grad:
+        self.reruns = bool(t.effects or t.has_handlers) and not recording.writes
+        if not self.reruns and not t.has_switches:
             return [call]
-        lines = ["try:", f"    {call}", "except Exception:"]
-        if t.switches_grad:
-            lines.append(f"    {set_grad}({t.entry_grad})")
-        lines.append(f"    return {rerun}" if must_rerun else "    raise")
-        return [f"{set_grad}(True)", *lines, f"{set_grad}({t.grad})"] if starts_off else lines
+        lines = ["try:", f"    {call}"]
+        if starts_off:
+            lines.insert(0, f"{self.names.constant(t.world.set_grad)}(True)")
+            lines.append(f"    {self.writing(t.entry_modes)}")
+        lines.append("except Exception:")
+        if self.reruns and recording.draws:
+            lines.insert(0, f"__random = {self.names.constant(t.world.random_state)}()")
+            lines.append(f"    {self.names.constant(t.world.restore_random)}(__random)")
+        if t.has_switches:
+            lines.append(f"    {self.writing(t.entry_modes)}")
+        return [*lines, "    pass" if self.reruns else "    raise"]
 
 
 def distinct_tests(texts: list[str]) -> list[str]:
@@ -426,4 +507,5 @@ EFFECTS: dict[str, Callable[..., list[str]]] = {
     "attr": Emitter.write_attribute,
     "global": Emitter.write_global,
     "cell": Emitter.write_cell,
+    "exit": Emitter.write_exit,
 }

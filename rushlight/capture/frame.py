@@ -7,7 +7,15 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.capture.bytecode import BINARY, COMPARE, VERSION, Decoded, Micro, decode
+from rushlight.capture.bytecode import (
+    BINARY,
+    COMPARE,
+    EXIT_HAS_SELF,
+    VERSION,
+    Decoded,
+    Micro,
+    decode,
+)
 from rushlight.capture.containers import update_dict
 from rushlight.capture.iterators import Generator
 from rushlight.capture.outcomes import Break, UserRaise
@@ -15,11 +23,11 @@ from rushlight.capture.sources import const
 from rushlight.capture.tracer import raise_user
 from rushlight.capture.values import (
     NULL,
-    Bound,
     Cell,
     Const,
     Dict,
     Func,
+    Handled,
     Lazy,
     New,
     Number,
@@ -29,16 +37,17 @@ from rushlight.capture.values import (
     Slice,
     Super,
     Tensor,
-    Var,
 )
 
 __all__ = ["Frame"]
 
 MAX_STEPS = 200_000
+# Classes whose one positional pattern is the whole value.
+MATCHED_WHOLE = {
+    bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple,
+}  # fmt: skip
 # SEND leaves the iterator below the result at the end, for END_SEND.
 SEND_KEEPS_ITERATOR = VERSION >= (3, 12)
-# In a handler of `with`, how far below the exception the exit method lies.
-EXIT_HAS_SELF = VERSION >= (3, 14)
 
 
 class Frame:
@@ -115,7 +124,15 @@ class Frame:
                 raise Break(f"opcode {m.arg if m.op == 'UNSUPPORTED' else m.op}")
             return operation(self, m.arg)
         except UserRaise as error:
+            if m.op != "RERAISE":
+                self.note_context(error.var)
             return self.handle(m, error)
+
+    def note_context(self, v: Any) -> None:
+        """An exception that is raised while another is handled knows of it."""
+        handled = next((f.current for f in self.t.frames[::-1] if f.current is not None), None)
+        if isinstance(v, New) and handled is not None and handled is not v:
+            v.attrs.setdefault("__context__", handled)
 
     def handle(self, m: Micro, error: UserRaise) -> None:
         """Go to the handler of an exception, if the frame has one."""
@@ -203,14 +220,16 @@ class Frame:
             self.push(t.overlay[key])
         elif name in namespace:
             if t.world.is_library_namespace(namespace):
+                # Also the library's names may be given another meaning.
+                t.guard("is", source.item(name), namespace[name])
                 self.push(t.lift(namespace[name]))
             else:
-                self.push(Lazy(namespace[name], source.item(name)))
+                self.push(t.present(Lazy(namespace[name], source.item(name))))
         elif hasattr(builtins, name):
             if not t.world.is_library_namespace(namespace):
                 t.guard("absent", source, name)
-            value = getattr(builtins, name)
-            self.push(Obj(value, const(value)))
+                t.guard("is", const(builtins).attr(name), getattr(builtins, name))
+            self.push(t.lift(getattr(builtins, name)))
         else:
             raise raise_user(NameError, f"name '{name}' is not defined")
 
@@ -268,7 +287,7 @@ class Frame:
         self.t.delete_subscript(v, key)
 
     def op_ATTR(self, name: str) -> None:
-        self.push(self.t.getattr(self.pop(), name))
+        self.push(self.t.present(self.t.getattr(self.pop(), name)))
 
     def op_SUPER_ATTR(self, name: str) -> None:
         owner, cls, _ = self.pop(), self.pop(), self.pop()
@@ -295,6 +314,23 @@ class Frame:
         keys, v = self.t.python(self.stack[-1]), self.t.real(self.stack[-2])
         found = all(key in v.items for key in keys)
         self.push(Seq(tuple, [v.items[key] for key in keys]) if found else Const(None))
+
+    def op_MATCH_CLASS(self, count: int) -> None:
+        names, cls, v = self.t.python(self.pop()), self.pop(), self.pop()
+        if count and cls.value in MATCHED_WHOLE:
+            raise Break(f"match of {cls.value.__name__}")
+        if not self.t.python(self.t.call(Obj(isinstance, const(isinstance)), [v, cls], {})):
+            self.push(Const(None))
+            return
+        places = self.t.python(self.t.getattr(cls, "__match_args__"))[:count] if count else ()
+        found = []
+        for name in (*places, *names):
+            try:
+                found.append(self.t.present(self.t.getattr(v, name)))
+            except UserRaise:
+                self.push(Const(None))
+                return
+        self.push(Seq(tuple, found))
 
     # -- building ----------------------------------------------------------------------------------
 
@@ -520,12 +556,11 @@ class Frame:
 
     def op_PUSH_EXC_INFO(self, _: Any) -> None:
         error = self.stack.pop()
-        self.stack += [self.current if self.current is not None else Const(None), error]
+        self.stack += [Handled(self.current, error), error]
         self.current = error
 
     def op_POP_EXCEPT(self, _: Any) -> None:
-        v = self.pop()
-        self.current = None if isinstance(v, Const) else v
+        self.current = self.stack.pop().previous
 
     def op_EXC_MATCH(self, _: Any) -> None:
         kinds = self.t.python(self.pop())
@@ -533,17 +568,11 @@ class Frame:
 
     def op_BEFORE_WITH(self, _: Any) -> None:
         manager = self.pop()
-        self.push(self.special_method(manager, "__exit__"))
-        self.push(self.t.call(self.special_method(manager, "__enter__"), [], {}))
-
-    def special_method(self, manager: Any, name: str) -> Var:
-        if isinstance(manager, New) and self.t.world.is_context(manager.cls):
-            return Bound(manager, name)
-        found: Var = self.t.getattr(manager, name)
-        return found
+        self.push(self.t.type_attr(manager, "__exit__"))
+        self.push(self.t.call(self.t.type_attr(manager, "__enter__"), [], {}))
 
     def op_SPECIAL(self, name: str) -> None:
-        self.push(self.special_method(self.pop(), name))
+        self.push(self.t.type_attr(self.pop(), name))
 
     def op_WITH_EXCEPT(self, _: Any) -> None:
         value = self.stack[-1]

@@ -85,9 +85,12 @@ def run_forward(t: Any, cls: Any, args: list[Any], context: New) -> Any:
 
 def inlined(t: Any, cls: Any, args: list[Any], context: New) -> Any:
     """Forward alone, without gradients, as `apply` runs it."""
-    before = t.set_grad(False)
+    before, t.grad = t.grad, False
+    last = next(reversed(t.recording.graph.nodes), None)
     result = run_forward(t, cls, args, context)
-    t.set_grad(before)
+    t.grad = before
+    if before:
+        switch_off_around(t, last)
     if "dirty_tensors" in context.attrs:
         raise Break("mark_dirty")
 
@@ -99,6 +102,21 @@ def inlined(t: Any, cls: Any, args: list[Any], context: New) -> Any:
     if isinstance(result, Seq) and result.kind is tuple:
         return Seq(tuple, [one(v) if isinstance(v, Tensor) else v for v in result.items])
     return one(result) if isinstance(result, Tensor) else result
+
+
+def switch_off_around(t: Any, last: Any) -> None:
+    """Switch gradients off for the nodes behind `last`, where any of them would record some."""
+    nodes = list(t.recording.graph.nodes)
+    made = [
+        node for node in nodes[nodes.index(last) + 1 if last else 0 :] if node.op != "placeholder"
+    ]
+    inputs = [x.meta.get(EXAMPLE) for node in made for x in node.all_input_nodes]
+    if not any(getattr(example, "requires_grad", False) for example in inputs):
+        return
+    with t.recording.graph.inserting_before(made[0]):
+        t.recording.graph.call_function(t.world.set_grad, (False,))
+    t.has_switches = True
+    t.recording.add("call_function", t.world.set_grad, [True], {}, None)
 
 
 class Application:
@@ -242,7 +260,7 @@ class Application:
         kind = item.example.dtype
         flag = is_differentiable and (kind.is_floating_point or kind.is_complex)
         make = functools.partial(item.example.detach().requires_grad_, flag)
-        return self.t.world.run("call_function", make, [], {}, True)
+        return self.t.world.run("call_function", make, [], {}, {**self.t.modes, "grad": True})
 
 
 def refuse_count(name: str, expected: int, got: int) -> None:

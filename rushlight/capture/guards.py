@@ -12,11 +12,11 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.capture.sources import Source, fetch
+from rushlight.capture.sources import Id, Source, fetch
 from rushlight.capture.tracer import Guard
 from rushlight.capture.world import World
 
-__all__ = ["MISSES", "Kept", "Names", "failing_test", "first_missed"]
+__all__ = ["MISSES", "Kept", "Names", "described", "failing_test", "first_missed"]
 
 # What reading a source may raise where it is not there any more: the entry does not fit.
 MISSES = (AttributeError, KeyError, IndexError, TypeError, ValueError, NameError)
@@ -28,13 +28,24 @@ class Names:
     def __init__(self, namespace: dict[str, Any]) -> None:
         self.namespace = namespace
         self.names: dict[int, str] = {}
+        self.count = 0
+        # Names that code from before the last `restart` may use while it runs.
+        self.former: list[str] = []
 
     def constant(self, value: Any) -> str:
         name = self.names.get(id(value))
         if name is None:
-            name = self.names[id(value)] = f"__k{len(self.names)}"
+            name = self.names[id(value)] = f"__k{self.count}"
+            self.count += 1
             self.namespace[name] = value
         return name
+
+    def restart(self) -> None:
+        """Forget the objects. No name ever means another object: code that runs now is not hurt."""
+        for name in self.former:
+            self.namespace.pop(name, None)
+        self.former = list(self.names.values())
+        self.names = {}
 
 
 class Kept:
@@ -83,10 +94,20 @@ def test_value(e: str, expected: Any, names: Names) -> str:
 def test_keys(e: str, expected: tuple[type, list[Any]], names: Names) -> str:
     kind, keys = expected
     wrong_type = f"type({e}) is not {names.constant(kind)}"
+    if any(type(key) is Id for key in keys):
+        return f"{wrong_type} or not {names.constant(has_keys)}({e}, {names.constant(keys)})"
     if all(type(key) is str for key in keys):
         return f"{wrong_type} or [*{e}] != {names.constant(keys)}"
     typed = [(type(key), key) for key in keys]
     return f"{wrong_type} or [(type(__x), __x) for __x in {e}] != {names.constant(typed)}"
+
+
+def has_keys(table: Any, keys: list[Any]) -> bool:
+    """Whether a dict has these keys in this order, those that are tensors by identity."""
+    return len(table) == len(keys) and all(
+        found is key.value if type(key) is Id else type(found) is type(key) and found == key
+        for found, key in zip(table, keys)
+    )
 
 
 def test_length(e: str, expected: tuple[type, int], names: Names) -> str:
@@ -114,6 +135,8 @@ TESTS: dict[str, Test] = {
     "length": test_length,
     "keys": test_keys,
     "empty": test_empty,
+    # Reading it is the test.
+    "present": lambda e, expected, names: "False",
     "absent": lambda e, expected, names: f"{expected!r} in {e}",
     "lacks": lambda e, expected, names: f"hasattr({e}, {expected!r})",
     "unshadowed": lambda e, expected, names: f"{expected!r} in {e}.__dict__",
@@ -135,6 +158,13 @@ def failing_test(guard: Guard, read: Callable[[Source], str], names: Names, worl
     return TESTS[kind](text, expected, names)
 
 
+def described(guard: Guard) -> str:
+    """A guard, for users."""
+    kind, source, expected = guard
+    shown = expected.name if isinstance(expected, Source) else expected
+    return f"{source.name}: {kind} {shown!r}"
+
+
 def first_missed(guards: list[Guard], scope: dict[str, Any], world: World) -> str:
     """Which guard of an entry does not hold, in words."""
     for guard in guards:
@@ -149,7 +179,5 @@ def first_missed(guards: list[Guard], scope: dict[str, Any], world: World) -> st
         except MISSES:
             missed = True
         if missed:
-            kind, source, expected = guard
-            shown = expected.name if isinstance(expected, Source) else expected
-            return f"{source.name}: {kind} {shown!r}"
+            return described(guard)
     return "global state or relations between inputs"

@@ -14,6 +14,9 @@ from rushlight.capture.tracer import raise_user
 from rushlight.capture.values import NULL, Const, Dict, New, Seq, Var
 
 __all__ = [
+    "Chain",
+    "Count",
+    "Cycle",
     "Enumerate",
     "Filter",
     "Generator",
@@ -21,6 +24,7 @@ __all__ = [
     "MapIter",
     "Over",
     "OverRange",
+    "Repeat",
     "Zip",
 ]
 
@@ -89,6 +93,52 @@ class Zip(Iter):
                 return NULL
             items.append(item)
         return Seq(tuple, items) if items else NULL
+
+
+class Chain(Iter):
+    def __init__(self, inner: list[Iter]) -> None:
+        self.inner = inner
+
+    def next(self, tracer: Any) -> Any:
+        while self.inner:
+            item = self.inner[0].next(tracer)
+            if item is not NULL:
+                return item
+            del self.inner[0]
+        return NULL
+
+
+class Count(Iter):
+    def __init__(self, number: Any, step: Any) -> None:
+        self.number = number
+        self.step = step
+
+    def next(self, tracer: Any) -> Any:
+        found, self.number = self.number, self.number + self.step
+        return Const(found)
+
+
+class Repeat(Iter):
+    """The same item for ever."""
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+
+    def next(self, tracer: Any) -> Any:
+        return self.item
+
+
+class Cycle(Iter):
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+        self.position = 0
+
+    def next(self, tracer: Any) -> Any:
+        if not self.items:
+            return NULL
+        item = self.items[self.position]
+        self.position = (self.position + 1) % len(self.items)
+        return item
 
 
 class Enumerate(Iter):

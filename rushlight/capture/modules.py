@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import types
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from rushlight.capture.iterators import Items
 from rushlight.capture.outcomes import Break
 from rushlight.capture.sources import const
 from rushlight.capture.tracer import raise_user
@@ -20,7 +22,7 @@ from rushlight.nn.module import (
     Module,
 )
 
-__all__ = ["attribute", "call", "has_plain_forward", "is_called_plainly", "items"]
+__all__ = ["attribute", "call", "has_plain_forward", "is_called_plainly", "items", "walked"]
 
 TABLES = ("_parameters", "_buffers", "_modules")
 GLOBAL_HOOKS = (
@@ -59,9 +61,110 @@ def items(t: Any, module: Obj) -> list[Any] | None:
     if type(value).__iter__ not in (Sequential.__iter__, ModuleList.__iter__):
         return None
     source, found = module.source.attr("_modules"), value._modules
-    names = list(found)
-    t.guard("text", source, lambda e, k: f"[*{e}] != {k.constant(names)}")
+    keys_of(t, source, found)
     return [Lazy(child, source.item(name)) for name, child in found.items()]
+
+
+def keys_of(t: Any, source: Any, table: dict[str, Any]) -> list[str]:
+    """The names in a table of a module; guarded."""
+    names = list(table)
+    t.guard("text", source, lambda e, k: f"[*{e}] != {k.constant(names)}")
+    return names
+
+
+def walk(t: Any, module: Any, source: Any, prefix: str, recurses: bool, seen: set[int]) -> Any:
+    """(path, module, source) of a module and of those in it, each once."""
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    yield prefix, module, source
+    if not recurses:
+        return
+    inner = source.attr("_modules")
+    for name in keys_of(t, inner, module._modules):
+        child = module._modules[name]
+        place = inner.item(name)
+        # That it is the same one, or None, is a fact.
+        t.wrap(child, place)
+        if child is not None:
+            path = f"{prefix}.{name}" if prefix else name
+            yield from walk(t, child, place, path, True, seen)
+
+
+def members(table: str, is_named: bool) -> Callable[[Any, Obj, str, bool, bool], Iterator[Any]]:
+    """Parameters or buffers, with their names or without."""
+
+    def run(t: Any, module: Obj, prefix: str, recurse: bool, remove_duplicate: bool) -> Any:
+        seen: set[int] = set()
+        for path, owner, source in walk(t, module.value, module.source, prefix, recurse, set()):
+            place = source.attr(table)
+            for name in keys_of(t, place, getattr(owner, table)):
+                value = getattr(owner, table)[name]
+                found = t.wrap(value, place.item(name))
+                if value is None or (remove_duplicate and id(value) in seen):
+                    continue
+                seen.add(id(value))
+                full = f"{path}.{name}" if path else name
+                yield Seq(tuple, [Const(full), found]) if is_named else found
+
+    return run
+
+
+def children(is_named: bool) -> Callable[..., Iterator[Any]]:
+    def run(t: Any, module: Obj) -> Any:
+        place, table, seen = module.source.attr("_modules"), module.value._modules, set()
+        for name in keys_of(t, place, table):
+            found = t.wrap(table[name], place.item(name))
+            if table[name] is not None and id(table[name]) not in seen:
+                seen.add(id(table[name]))
+                yield Seq(tuple, [Const(name), found]) if is_named else found
+
+    return run
+
+
+def inner_modules(is_named: bool) -> Callable[..., Iterator[Any]]:
+    def run(t: Any, module: Obj) -> Any:
+        for path, value, source in walk(t, module.value, module.source, "", True, set()):
+            found = t.wrap(value, source)
+            yield Seq(tuple, [Const(path), found]) if is_named else found
+
+    return run
+
+
+# Methods that walk through a module: parameters with their defaults, and the walk.
+WALKS: dict[Any, tuple[dict[str, Any], Callable[..., Iterator[Any]]]] = {
+    Module.children: ({}, children(False)),
+    Module.named_children: ({}, children(True)),
+    Module.modules: ({}, inner_modules(False)),
+    Module.named_modules: ({}, inner_modules(True)),
+}
+for _name, _table in (("parameters", "_parameters"), ("buffers", "_buffers")):
+    _rest: dict[str, Any] = {"recurse": True}
+    WALKS[getattr(Module, _name)] = (_rest, members(_table, False))
+    _rest = {"prefix": "", "recurse": True, "remove_duplicate": True}
+    WALKS[getattr(Module, f"named_{_name}")] = (_rest, members(_table, True))
+
+
+def walks_plainly(cls: type) -> bool:
+    """Whether a class leaves the walks as they are."""
+    return all(getattr(cls, f.__name__, None) is f for f in WALKS)
+
+
+def walked(t: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The result of a method that walks through a module; None where `function` is none."""
+    if function not in WALKS:
+        return None
+    defaults, walk_through = WALKS[function]
+    module = t.real(args[0])
+    given = {key: t.python(v) for key, v in [*zip(defaults, args[1:]), *kwargs.items()]}
+    if isinstance(module, Obj) and not walks_plainly(type(module.value)):
+        return None
+    if not isinstance(module, Obj) or len(args) - 1 > len(defaults) or set(given) - set(defaults):
+        raise Break(f"Module.{function.__name__} with options")
+    options = {**defaults, **given}
+    if "recurse" in options:
+        options = {"prefix": "", "remove_duplicate": True, **options}
+    return Items(list(walk_through(t, module, **options)))
 
 
 def has_backward_hooks(module: Any) -> bool:

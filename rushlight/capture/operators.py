@@ -12,6 +12,7 @@ from rushlight.capture.attributes import Attributes, Iter
 from rushlight.capture.bytecode import BINARY
 from rushlight.capture.iterators import Items, Over, OverRange
 from rushlight.capture.outcomes import Break, Specialize, UserRaise
+from rushlight.capture.sources import const
 from rushlight.capture.tracer import INPLACE, raise_user
 from rushlight.capture.values import (
     NULL,
@@ -86,6 +87,9 @@ class Operators(Attributes):
             numbers = [x for x in (a, b) if isinstance(x, Number)]
             if f in RAISING and any(self.world.may_raise_later(x.example) for x in numbers):
                 raise Specialize  # the user's handler must see it
+        elif not (isinstance(a, Tensor) and hasattr(type(a.example), f"__{f.__name__}__")):
+            # Nothing is there to be changed in place.
+            f = OUT_OF_PLACE.get(f, f)
         return self.record("call_function", f, [a, b], {})
 
     def decided(self, v: Any) -> Any:
@@ -136,8 +140,11 @@ class Operators(Attributes):
         for x, y, method in tries:
             if not isinstance(x, New | Obj):
                 continue
-            if isinstance(getattr(self.type_of(x), method, None), types.FunctionType):
-                found = self.real(self.call(self.getattr(x, method), [y], {}))
+            cls = self.type_of(x)
+            if not hasattr(cls, method):
+                self.guard("lacks", const(cls), method)
+            elif isinstance(getattr(cls, method), types.FunctionType):
+                found = self.real(self.call(self.type_attr(x, method), [y], {}))
                 if not (isinstance(found, Const) and found.value is NotImplemented):
                     return found
         if f in (operator.eq, operator.ne):
@@ -148,8 +155,10 @@ class Operators(Attributes):
         """`==` of objects that compare as they are: by identity."""
         for x in (a, b):
             cls = self.type_of(x)
-            if isinstance(x, New | Obj) and cls.__eq__ not in (object.__eq__, type.__eq__):
-                return NULL
+            if isinstance(x, New | Obj):
+                if cls.__eq__ not in (object.__eq__, type.__eq__):
+                    return NULL
+                self.guard("is", const(cls).attr("__eq__"), cls.__eq__)
         if not isinstance(a, New | Obj | Const) or not isinstance(b, New | Obj | Const):
             return NULL
         return Const(self.is_same(a, b) is (f is operator.eq))
@@ -171,7 +180,7 @@ class Operators(Attributes):
         if isinstance(v, Proxy):
             return self.record("call_function", f, [v], {})
         if isinstance(v, New | Obj):
-            return self.call(self.getattr(v, f"__{f.__name__}__"), [], {})
+            return self.call(self.type_attr(v, f"__{f.__name__}__"), [], {})
         return self.fold(f, self.python(v))
 
     def contains(self, container: Any, item: Any) -> bool:
@@ -183,7 +192,7 @@ class Operators(Attributes):
         if isinstance(container, Const):
             return self.python(item) in container.value
         if isinstance(container, New | Obj) and hasattr(self.type_of(container), "__contains__"):
-            return self.truth(self.call(self.getattr(container, "__contains__"), [item], {}))
+            return self.truth(self.call(self.type_attr(container, "__contains__"), [item], {}))
         return any(self.is_equal(self.real(item), self.real(x)) for x in self.iterate(container))
 
     def is_equal(self, a: Any, b: Any) -> bool:
@@ -243,7 +252,7 @@ class Operators(Attributes):
                 except IndexError:
                     raise Break("module index out of range") from None
         if isinstance(getattr(self.type_of(v), "__getitem__", None), types.FunctionType):
-            return self.call(self.getattr(v, "__getitem__"), [key], {})
+            return self.call(self.type_attr(v, "__getitem__"), [key], {})
         raise Break(f"subscript of {self.type_of(v).__name__}")
 
     def store_subscript(self, v: Any, key: Any, value: Any) -> None:
@@ -261,7 +270,7 @@ class Operators(Attributes):
             v.items[self.key(key)] = value
             self.mutated(v)
         elif isinstance(getattr(self.type_of(v), "__setitem__", None), types.FunctionType):
-            self.call(self.getattr(v, "__setitem__"), [key, value], {})
+            self.call(self.type_attr(v, "__setitem__"), [key, value], {})
         else:
             raise Break(f"store into {type(v).__name__}")
 
@@ -336,7 +345,7 @@ class Operators(Attributes):
                 return Items(found)
         cls = self.type_of(v)
         if isinstance(getattr(cls, "__iter__", None), types.FunctionType):
-            return self.real(self.call(self.getattr(v, "__iter__"), [], {}))
+            return self.real(self.call(self.type_attr(v, "__iter__"), [], {}))
         if isinstance(v, Obj) and hasattr(cls, "__next__"):
             return v
         raise Break(f"iterate over {cls.__name__}")

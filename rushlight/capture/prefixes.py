@@ -21,16 +21,35 @@ from rushlight.capture.bytecode import (
 )
 from rushlight.capture.failures import NoNativeForm
 
-__all__ = ["State", "resume_code", "step_code"]
+__all__ = ["State", "resume_code", "step_code", "with_a_slot"]
 
 OPCODES = dis.opmap
 VARIADIC_FLAGS = 0x04 | 0x08
 GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
 NO_LOCATION = 15
+PAYLOAD = "__payload"
+# Kinds of entries of a stack: a value, NULL, and the mark that an exception is being handled. The
+# exception travels for it.
+VALUE_ENTRY, NULL_ENTRY, HANDLED_ENTRY = "value", "null", "handled"
+
+
+def with_a_slot(code: types.CodeType) -> types.CodeType:
+    """The same code with a local variable, where it has none: a payload needs a slot."""
+    if code.co_nlocals:
+        return code
+    changed = bytearray(code.co_code)
+    shifted = {*dis.hasfree, *dis.haslocal}
+    for i in range(0, len(changed), 2):
+        if changed[i] in shifted:
+            if changed[i + 1] == 255:
+                return code
+            changed[i + 1] += 1
+    return code.replace(co_code=bytes(changed), co_varnames=(PAYLOAD,), co_nlocals=1)
 
 
 class State(NamedTuple):
-    nulls: tuple[bool, ...]  # the stack, bottom first: which entries are NULL
+    # The stack, bottom first: the kind of each entry.
+    stack: tuple[str, ...]
     slots: tuple[int, ...]  # localsplus slots that are bound
 
 
@@ -89,12 +108,16 @@ class Prefix(Writer):
             self.put("COPY_FREE_VARS", len(code.co_freevars))
         self.put("RESUME", 0)
         count = 0
-        for is_null in state.nulls:
-            if is_null:
+        for kind in state.stack:
+            if kind == NULL_ENTRY:
                 self.put("PUSH_NULL")
-            else:
-                self.item(count)
-                count += 1
+                continue
+            self.item(count)
+            count += 1
+            if kind == HANDLED_ENTRY:
+                # The exception is handled again: this puts what was before it below it.
+                self.put("PUSH_EXC_INFO")
+                self.put("POP_TOP")
         self.zero: int | None = None
         for slot in state.slots:
             if slot == 0:
@@ -104,6 +127,15 @@ class Prefix(Writer):
                 self.put("STORE_FAST", slot)
             count += 1
         self.count = count
+
+    def leave_handlers(self) -> None:
+        """End the handling of exceptions, with a result on the stack."""
+        for kind in reversed(self.state.stack):
+            self.put("SWAP", 2)
+            if kind == HANDLED_ENTRY:
+                self.put("POP_EXCEPT")
+            else:
+                self.put("STORE_FAST", 0)  # takes NULL too
 
     def restore_zero(self) -> None:
         """Give slot 0, where the payload was, its own value."""
@@ -133,7 +165,7 @@ class Prefix(Writer):
             co_posonlyargcount=0,
             co_kwonlyargcount=0,
             co_flags=code.co_flags & ~VARIADIC_FLAGS,
-            co_stacksize=code.co_stacksize + 8 + len(self.state.nulls),
+            co_stacksize=code.co_stacksize + 8 + len(self.state.stack),
             co_exceptiontable=encode_handlers(entries),
             co_linetable=lines + code.co_linetable,
             co_name=name,
@@ -176,6 +208,8 @@ def step_code(
     prefix.call(operands)
     end = len(prefix.code)
     prefix.call(2)
+    if HANDLED_ENTRY in state.stack:
+        prefix.leave_handlers()
     prefix.put("RETURN_VALUE")
     return prefix.finish(
         f"step_in_{code.co_name}", Handler(start, end, handler.target, handler.depth, handler.lasti)

@@ -13,9 +13,11 @@ from rushlight.capture.sources import Source
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node, map_arg
 
-__all__ = ["EXAMPLE", "Recording", "contains_node", "examples_of"]
+__all__ = ["EXAMPLE", "PART", "Recording", "contains_node", "examples_of"]
 
 EXAMPLE = "example_value"
+# In the meta of a node that takes one result out of several.
+PART = "part"
 
 
 class Recording:
@@ -26,8 +28,10 @@ class Recording:
         self.inputs: list[Node] = []
         self.sources: dict[Node, Source] = {}
         self.lifted: dict[Node, Node] = {}
-        # Whether running it twice may differ from running it once: it writes or draws numbers.
-        self.has_effects = False
+        # Whether it writes to tensors, draws random numbers, or may raise for some values.
+        self.writes = False
+        self.draws = False
+        self.may_raise = False
         self.attributes: dict[str, Any] = {}
 
     def add_input(self, name: str, example: Any, source: Source | None = None) -> Node:
@@ -63,6 +67,12 @@ class Recording:
         """A node that reads a constant of the graph's module."""
         self.attributes[name] = value
         return self.add("get_attr", name, (), {}, value)
+
+    def drop_unused_parts(self) -> None:
+        """Results of a call that nobody looks at need not be taken out of it."""
+        for node in reversed(list(self.graph.nodes)):
+            if node.meta.get(PART) and not node.users:
+                self.graph.erase_node(node)
 
     def calls(self) -> list[str]:
         """The names of what is called, in order."""

@@ -96,4 +96,6 @@ def fetch(source: Source, scope: dict[str, Any]) -> Any:
         return getattr(owner, key)
     if kind == "cell":
         return owner.cell_contents
+    if type(key) is Id:
+        key = key.value
     return owner.shape[key] if kind == "size" else owner[key]

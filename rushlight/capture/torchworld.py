@@ -6,13 +6,14 @@ not to be a constant they carry symbols of a ShapeEnv, whose guards become tests
 
 from __future__ import annotations
 
+import operator
 import types
 from typing import Any, NamedTuple
 
-from rushlight.amp.autocasting import autocast, get_autocast_dtype, is_autocast_enabled
 from rushlight.autograd import grad_mode
 from rushlight.autograd.function import Function, once_differentiable
-from rushlight.capture import marks, modules
+from rushlight.base.pytree import tree_leaves
+from rushlight.capture import marks, modules, states
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source
@@ -20,17 +21,23 @@ from rushlight.capture.tracer import raise_user
 from rushlight.capture.values import Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
+from rushlight.core.construct import LegacyType
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dispatch import disabled_torch_function
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.op import OpOverload, OpOverloadPacket, Tag
 from rushlight.core.parameter import Parameter
+from rushlight.core.return_types import ReturnType
 from rushlight.core.size import Size
-from rushlight.core.state import LOCAL, PROCESS
+from rushlight.core.state import LOCAL, PROCESS, changed
 from rushlight.core.tensor import Tensor as RealTensor
+from rushlight.core.tensor import storage_of
 from rushlight.nn.module import Module
-from rushlight.opset import functions, registry
+from rushlight.opset import registry
+from rushlight.opset.creation.random import get_rng_state, set_rng_state
+from rushlight.opset.kinds import GATHER, SCATTER
+from rushlight.symbolic.errors import GuardOnDataDependentSymNode
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
 from rushlight.symbolic.sources import source_name
 
@@ -44,6 +51,10 @@ META_CALLS = {
     "dim", "numel", "nelement", "stride", "is_contiguous", "element_size", "is_floating_point",
     "is_complex", "ndimension", "storage_offset", "get_device", "is_signed",
 }  # fmt: skip
+META_FUNCTIONS = {
+    "is_floating_point", "is_complex", "result_type", "numel", "is_signed", "can_cast",
+    "promote_types", "is_tensor",
+}  # fmt: skip
 COMPUTED = {"T", "mT", "H", "mH", "real", "imag", "data"}
 # Facts of layout that an invented gradient does not have.
 STRICT = {"stride", "requires_grad", "storage_offset", "layout", "data"}
@@ -52,11 +63,24 @@ UNSAFE = {
     "share_memory_", "requires_grad_", "storage", "untyped_storage", "set_", "resize_", "apply_",
     "map_", "__array__", "__bool__", "__float__", "__int__", "__index__", "__len__", "__format__",
     "__repr__", "__dlpack__", "register_post_accumulate_grad_hook", "pin_memory", "to_sparse",
+    "is_inference", "as_subclass",
 }  # fmt: skip
 # Functions that draw numbers and are no ops.
 DRAWING = {
     "dropout1d", "dropout2d", "dropout3d", "gumbel_softmax", "multi_head_attention_forward",
     "fractional_max_pool2d", "fractional_max_pool3d",
+}  # fmt: skip
+# Functions that write to arguments without saying so in their name.
+WRITING = {"batch_norm", "instance_norm", "native_batch_norm"}
+# Functions that raise for some values: indices out of range, singular matrices, divisors of zero.
+RAISING = {
+    "take_along_dim", "embedding_bag", "nll_loss", "cross_entropy", "multi_margin_loss", "one_hot",
+    "inverse", "inv", "cholesky", "solve", "lu_factor", "eigh", "eig", "svd", "qr", "lstsq",
+    "bincount", "binary_cross_entropy", "ctc_loss", "_assert", "_assert_async", "max_unpool1d",
+    "max_unpool2d", "max_unpool3d", "grid_sample", "multinomial", "bernoulli", "normal", "poisson",
+}  # fmt: skip
+DIVIDING = {
+    "floordiv", "ifloordiv", "mod", "imod", "remainder", "fmod", "floor_divide", "pow", "ipow",
 }  # fmt: skip
 # Where functions live that are nodes of a graph.
 OPERATORS = (
@@ -65,22 +89,11 @@ OPERATORS = (
 )  # fmt: skip
 # Where functions of the library live that are captured like the user's.
 INLINED = (
-    "rushlight.nn", "rushlight.amp.custom", "rushlight.autograd.function", "rushlight.capture",
-    "rushlight.autograd.grad_mode",
+    "rushlight.nn", "rushlight.amp", "rushlight.autograd.function", "rushlight.capture",
+    "rushlight.autograd.grad_mode", "rushlight.optim",
 )  # fmt: skip
 NO_OPERATORS = {
     "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng",
-}  # fmt: skip
-MODES: dict[type, bool | None] = {
-    grad_mode.no_grad: False,
-    grad_mode.enable_grad: True,
-    grad_mode.set_grad_enabled: None,
-}
-CONTEXTS = {*MODES, autocast}
-EXITS: set[Any] = {cls.__exit__ for cls in MODES}  # type: ignore[attr-defined]
-CONSTANT_FUNCTIONS: set[Any] = {
-    is_autocast_enabled, get_autocast_dtype, dtypes.get_default_dtype,
-    grad_mode.is_inference_mode_enabled,
 }  # fmt: skip
 PLAIN = (RealTensor, Parameter)
 PLAIN_OVERRIDES = {disabled_torch_function, vars(RealTensor)["__torch_function__"].__func__}
@@ -97,6 +110,10 @@ class TensorFacts(NamedTuple):
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
     requires_grad: bool
+
+
+def tensor_is_plain(value: Any) -> bool:
+    return not any(isinstance(n, SymNumber) for n in value.shape)
 
 
 def describe(value: Any) -> Any:
@@ -180,7 +197,7 @@ class TorchWorld(World):
         return isinstance(value, LIBRARY_CONSTANTS)
 
     def is_op(self, function: Any) -> bool:
-        if isinstance(function, OpOverload | OpOverloadPacket) or function in marks.ALLOWED:
+        if isinstance(function, OpOverload | OpOverloadPacket) or marks.is_allowed(function):
             return True
         if type(function) is not types.FunctionType or function.__name__ in NO_OPERATORS:
             return False
@@ -192,12 +209,39 @@ class TorchWorld(World):
     def is_module(self, value: Any) -> bool:
         return isinstance(value, Module)
 
-    def is_context(self, cls: type) -> bool:
-        return cls in CONTEXTS
+    def writes(self, target: Any, name: str) -> bool:
+        return name in WRITING
 
-    def has_effects(self, target: Any, name: str) -> bool:
-        # A graph that draws numbers is never run twice.
+    def draws(self, target: Any, name: str) -> bool:
         return name in DRAWING or draws_numbers(name)
+
+    def may_raise(self, target: Any, name: str, given: list[Any]) -> bool:
+        if name in ("getitem", "setitem"):
+            return any(isinstance(leaf, RealTensor) for leaf in tree_leaves(given[1]))
+        if name in DIVIDING:
+            # By zero, where integers are divided.
+            divisor = given[1] if len(given) > 1 else None
+            return isinstance(divisor, RealTensor) and not divisor.dtype.is_floating_point
+        return name in RAISING or takes_indices(name) or marks.is_allowed(target)
+
+    def versions(self, examples: Any) -> Any:
+        return [leaf._version for leaf in tree_leaves(examples) if isinstance(leaf, RealTensor)]
+
+    random_state = staticmethod(get_rng_state)
+    restore_random = staticmethod(set_rng_state)
+
+    @staticmethod
+    def sharing(*tensors: Any) -> Any:
+        """For each tensor the first that shares its storage, and where in it a shared one begins;
+        None where none is shared."""
+        storages = [id(storage_of(tensor)) for tensor in tensors if type(tensor) in PLAIN]
+        firsts = [storages.index(storage) for storage in storages]
+        is_shared = {first for number, first in enumerate(firsts) if first != number}
+        plain = [tensor for tensor in tensors if type(tensor) in PLAIN]
+        return [
+            (first, plain[number].storage_offset() if first in is_shared else -1)
+            for number, first in enumerate(firsts)
+        ]
 
     # -- tensors and numbers -----------------------------------------------------------------------
 
@@ -254,23 +298,29 @@ class TorchWorld(World):
         return not isinstance(example, SymNumber)
 
     def decide(self, example: Any) -> Any:
-        if isinstance(example, SymInt):
-            return int(example)
-        if isinstance(example, SymBool):
-            return bool(example)
-        if isinstance(example, SymFloat):
-            return float(example)
+        plain: Any
+        for kind, plain in ((SymInt, int), (SymBool, bool), (SymFloat, float)):
+            if isinstance(example, kind):
+                try:
+                    return plain(example)
+                except GuardOnDataDependentSymNode:
+                    raise Break("value of a size that only data tell") from None
         raise Specialize
 
     def is_fixed(self, example: Any) -> bool:
         return type(example) in (int, float, bool)
 
     def tensor_type(self, tensor: Tensor) -> type:
+        if tensor.kind is not None:
+            return tensor.kind
         kind = type(tensor.example)
-        if kind is not FakeTensor and kind not in PLAIN:
-            return kind
-        is_parameter = tensor.source is not None and isinstance(tensor.example, Parameter)
-        return Parameter if is_parameter else RealTensor
+        return kind if kind is not FakeTensor and kind not in PLAIN else RealTensor
+
+    def is_instance(self, tensor: Tensor, kinds: Any) -> bool:
+        kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+        # Classes such as FloatTensor look at the dtype.
+        by_dtype = tuple(kind for kind in kinds if isinstance(kind, LegacyType))
+        return issubclass(self.tensor_type(tensor), kinds) or isinstance(tensor.example, by_dtype)
 
     def tensor_facts(self, value: Any, example: Any) -> Any:
         if type(value) not in PLAIN:
@@ -344,18 +394,13 @@ class TorchWorld(World):
             found += settled_sizes(texts[source], example)
         return found
 
-    def run(self, op: str, target: Any, args: Any, kwargs: Any, grad: bool) -> Any:
-        state = LOCAL.state
-        before = state.grad
-        grad_mode.write_grad(grad)
+    def run(self, op: str, target: Any, args: Any, kwargs: Any, modes: dict[str, Any]) -> Any:
         try:
-            with self.mode:
-                return super().run(op, target, args, kwargs, grad)
+            with changed(**states.fields_of(modes)), self.mode:
+                return super().run(op, target, args, kwargs, modes)
         except Exception as error:
             name = target if isinstance(target, str) else getattr(target, "__name__", target)
             raise Break(f"{name}: {error}") from error
-        finally:
-            grad_mode.write_grad(before)
 
     # -- attributes and methods of tensors ---------------------------------------------------------
 
@@ -438,9 +483,19 @@ class TorchWorld(World):
             if not dims or dims[0] is None:
                 return self.shape_of(tracer, tensor)
             return self.size_of(tracer, tensor, dims[0])
+        if name == "storage_offset":
+            return self.offset_of(tracer, tensor)
         if name in META_CALLS:
             return self.meta_call(tracer, tensor, name, args, kwargs)
         return tracer.record("call_method", name, [tensor, *args], kwargs)
+
+    def offset_of(self, tracer: Any, tensor: Tensor) -> Var:
+        """Where a tensor begins in its storage: a graph is the same for all, so ask the input."""
+        if tensor.source is None:
+            raise Break("Tensor.storage_offset")
+        offset = self.value_of(tracer, tensor).storage_offset()
+        tracer.guard("text", tensor.source, lambda e, k: f"{e}.storage_offset() != {offset}")
+        return Const(offset)
 
     def meta_call(
         self, tracer: Any, tensor: Tensor, name: str, args: list[Any], kwargs: dict[str, Any]
@@ -454,57 +509,37 @@ class TorchWorld(World):
         return tracer.lift(found)
 
     def unbind(self, tracer: Any, tensor: Tensor) -> list[Any]:
-        found: list[Any] = tracer.iterate(
-            tracer.record("call_function", functions.unbind, [tensor], {})
-        )
-        return found
+        length = tracer.python(self.length(tracer, tensor))
+        return [
+            tracer.record("call_function", operator.getitem, [tensor, Const(i)], {})
+            for i in range(length)
+        ]
+
+    def fields_of(self, kind: type) -> tuple[str, ...]:
+        return kind.fields if issubclass(kind, ReturnType) else ()
 
     # -- modes -------------------------------------------------------------------------------------
 
-    def grad_enabled(self) -> bool:
-        return LOCAL.state.grad
-
+    modes = staticmethod(states.current)
+    write_modes = staticmethod(states.write)
     set_grad = staticmethod(grad_mode.write_grad)
-
-    def is_usable(self) -> bool:
-        # Modes, transforms and autocast change what calls mean.
-        return not LOCAL.state.layers
+    reopen = staticmethod(states.reopen)
+    obstacle = staticmethod(states.obstacle)
+    balance = staticmethod(states.balance)
+    switches = frozenset(states.SWITCHES)
 
     def global_guard(self, names: Any) -> str:
-        state = f"{names.constant(LOCAL)}.state"
         default = f"{names.constant(dtypes)}.default_dtype"
+        other_dtype = f"{default} is not {names.constant(dtypes.get_default_dtype())}"
+        if LOCAL.state.layers:
+            token = f"{names.constant(states.token)}() != {names.constant(states.token())}"
+            return f"{token} or {other_dtype}"
+        state = f"{names.constant(LOCAL)}.state"
         modes = f"{state}.grad is not {LOCAL.state.grad} or {state}.layers"
         if LOCAL.state.grad:
             # Where no thread is in a mode, this one is not.
             modes = f"{names.constant(PROCESS)}.special and ({modes})"
-        return f"{modes} or {default} is not {names.constant(dtypes.get_default_dtype())}"
-
-    def context_fields(self, tracer: Any, cls: type, args: list[Any]) -> dict[str, Any]:
-        if cls is autocast:
-            raise Break("autocast")
-        fields: dict[str, Any] = {"previous": Const(tracer.grad)}
-        if cls is grad_mode.set_grad_enabled:
-            mode = tracer.truth(args[0])
-            fields["mode"] = Const(mode)
-            tracer.set_grad(mode)
-        elif args:
-            raise Break(f"{cls.__name__} as a decorator")
-        return fields
-
-    def enter_or_exit(self, tracer: Any, manager: New, name: str) -> Any:
-        if manager.cls is autocast:
-            return Const(None)
-        if name == "__enter__":
-            mode = MODES[manager.cls]
-            if mode is None:
-                tracer.set_grad(manager.attrs["mode"].value)
-            else:
-                manager.attrs["previous"] = Const(tracer.set_grad(mode))
-        elif name == "__exit__":
-            tracer.set_grad(manager.attrs["previous"].value)
-        else:
-            raise Break(f"{manager.cls.__name__}.{name}")
-        return Const(None)
+        return f"{modes} or {other_dtype}"
 
     # -- modules -----------------------------------------------------------------------------------
 
@@ -538,13 +573,16 @@ class TorchWorld(World):
             return tracer.call(
                 Lazy(original, f.source.attr("_torchdynamo_orig_callable")), args, kwargs
             )
-        if value is Module.__call__:
+        if value in (Module.__call__, Module._call_impl):
             return modules.call(tracer, tracer.real(args[0]), args[1:], kwargs)
-        if value in EXITS:
-            tracer.set_grad(tracer.python(tracer.getattr(args[0], "previous")))
-            return Const(None)
-        if value is grad_mode.is_grad_enabled:
-            return Const(tracer.grad)
+        from rushlight.capture import bodies, optimisers
+
+        for rule in (bodies.special, states.special, modules.walked, optimisers.special):
+            found = rule(tracer, value, args, kwargs)
+            if found is not None:
+                return found
+        if value.__name__ in META_FUNCTIONS and self.is_op(value):
+            return self.meta_function(tracer, value, args, kwargs)
         if value in marks.COMPILING:
             return Const(True)
         if value is marks.graph_break:
@@ -554,10 +592,25 @@ class TorchWorld(World):
         if value.__code__ is ONCE_DIFFERENTIABLE:
             # Gradients of gradients are refused by nobody here: backward is a body without grad.
             return tracer.call(tracer.lift(value.__wrapped__), args, kwargs)  # type: ignore[attr-defined]
-        if value in CONSTANT_FUNCTIONS:
-            return tracer.lift(value(*map(tracer.python, args)))
         self.check_inlined(value)
         return None
+
+    def call_transformed(self, tracer: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        from rushlight.capture import bodies
+
+        return bodies.apply(tracer, f, args, kwargs)
+
+    def meta_function(
+        self, tracer: Any, value: Any, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        """A function of what guards fix: kinds of tensors, not their elements."""
+        given = [
+            v.example if isinstance(v, Tensor) else tracer.python(v) for v in map(tracer.real, args)
+        ]
+        named = {key: tracer.python(v) for key, v in kwargs.items()}
+        if not all(type(x) is not FakeTensor or tensor_is_plain(x) for x in given):
+            return None
+        return tracer.lift(value(*given, **named))
 
     def check_inlined(self, value: types.FunctionType) -> None:
         """Library code is captured only where it is written like user code."""
@@ -571,8 +624,8 @@ class TorchWorld(World):
         if issubclass(cls, Function):
             # An instance says nothing but a warning; `apply` is the class's.
             return New(cls)
-        if cls is autocast:
-            return self.idle_autocast(tracer, args, kwargs)
+        if cls in states.CONTEXTS:
+            return states.construct(tracer, cls, args, kwargs)
         if issubclass(cls, Module | RealTensor):
             raise Break(f"construct {cls.__name__}")
         if cls is Size and len(args) == 1:
@@ -580,18 +633,27 @@ class TorchWorld(World):
             return Seq(Size, items)
         return None
 
-    def idle_autocast(self, tracer: Any, args: list[Any], kwargs: dict[str, Any]) -> New:
-        """A region that changes nothing: not enabled, and no other is active."""
-        given = dict(zip(("device_type", "dtype", "enabled", "cache_enabled"), args)) | kwargs
-        if "enabled" not in given or tracer.truth(given["enabled"]):
-            raise Break("autocast")
-        return New(autocast)
+
+def overloads_of(name: str) -> list[OpOverload]:
+    """The ops that a function's name may stand for; in-place ones by what they compute."""
+    try:
+        found = list(registry.packet(name).table.values())
+    except KeyError:
+        return []
+    return [op if op.functional is None else op.functional for op in found]
 
 
 def draws_numbers(name: str) -> bool:
     """Whether the op of a function's name says that it draws numbers."""
-    try:
-        found = registry.packet(name)
-    except KeyError:
-        return False
-    return any([Tag.nondeterministic_seeded in op.tags for op in found.table.values()])
+    return any([Tag.nondeterministic_seeded in op.tags for op in overloads_of(name)])
+
+
+def takes_indices(name: str) -> bool:
+    """Whether the op of a function's name reads or writes where a tensor says."""
+    return any(
+        [
+            op.kind.name in (GATHER.name, SCATTER.name)
+            and not {"index", "indices"}.isdisjoint(op.argument_names)
+            for op in overloads_of(name)
+        ]
+    )

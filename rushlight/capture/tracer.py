@@ -14,8 +14,8 @@ from typing import Any
 
 from rushlight.capture.bytecode import BINARY
 from rushlight.capture.outcomes import Break, UserRaise
-from rushlight.capture.recording import Recording, contains_node, examples_of
-from rushlight.capture.sources import Source, cell, const
+from rushlight.capture.recording import PART, Recording, contains_node, examples_of
+from rushlight.capture.sources import Id, Source, cell, const
 from rushlight.capture.values import (
     Cell,
     Const,
@@ -86,8 +86,10 @@ class Tracing:
         self.steps = 0
         # The step of the outermost frame that runs now.
         self.position = 0
-        self.grad = self.entry_grad = world.grad_enabled()
-        self.switches_grad = False
+        self.modes = self.entry_modes = world.modes()
+        self.has_switches = False
+        # Contexts that are open, and what was before them.
+        self.entered: list[tuple[Any, Any]] = []
         # Whether sizes are not to be constants from the start.
         self.assume_dynamic = False
         # Whether user code may catch what the graph raises.
@@ -97,8 +99,14 @@ class Tracing:
 
     def guard(self, kind: str, source: Source | None, expected: Any = None) -> None:
         # An object that is there for good is tested for what it holds, never for itself.
-        if source is not None and (source.kind != "const" or kind in ("absent", "filled")):
+        if source is not None and (source.kind != "const" or kind in ("absent", "filled", "lacks")):
             self.guards.append((kind, source, expected))
+
+    def present(self, v: Any) -> Any:
+        """A value that was found: that it is there is a fact, though nobody looks at it."""
+        if type(v) is Lazy:
+            self.guards.append(("present", v.source, None))
+        return v
 
     def real(self, v: Any) -> Any:
         return self.wrap(v.value, v.source) if type(v) is Lazy else v
@@ -141,12 +149,16 @@ class Tracing:
         if self.world.is_tensor(value):
             example = self.world.example(value, source, self)
             self.guard("tensor", source, self.world.tensor_facts(value, example))
-            return Tensor(example, None, source)
+            made = Tensor(example, None, source)
+            made.kind = kind
+            return made
         if kind in (list, tuple, collections.deque) or is_named_tuple(kind):
             return self.wrap_sequence(value, kind, source)
-        if kind in DICTS and all(self.is_plain_key(key) for key in value):
-            self.guard("keys", source, (kind, list(value)))
-            items = {key: Lazy(item, source.item(key)) for key, item in value.items()}
+        if kind in DICTS and all(self.is_key(key) for key in value):
+            # Tensors are keys by identity.
+            keys = [Id(key) if self.world.is_tensor(key) else key for key in value]
+            self.guard("keys", source, (kind, keys))
+            items = {key: Lazy(item, source.item(key)) for key, item in zip(keys, value.values())}
             factory = None
             if kind is collections.defaultdict:
                 factory = Lazy(value.default_factory, source.attr("default_factory"))
@@ -184,6 +196,9 @@ class Tracing:
         else:
             self.guard("type", source, kind)
         return Obj(value, source)
+
+    def is_key(self, key: Any) -> bool:
+        return self.world.is_tensor(key) or self.is_plain_key(key)
 
     def is_plain_key(self, key: Any) -> bool:
         """Whether a key stands for itself: equal keys of other objects mean the same."""
@@ -230,7 +245,8 @@ class Tracing:
         if not isinstance(v, Const | Seq | Dict | SetVar | Slice | Obj):
             raise Break(f"value of {type(v).__name__}")
         if isinstance(v, Seq):
-            return v.kind(map(self.python, v.items))
+            items = [self.python(item) for item in v.items]
+            return v.kind._make(items) if is_named_tuple(v.kind) else v.kind(items)  # type: ignore[attr-defined]
         result = self.arg(v)
         if contains_node(result):
             raise Break("value of a tensor")
@@ -238,6 +254,11 @@ class Tracing:
 
     def key(self, v: Any) -> Any:
         """The value as a key of a dict or a set."""
+        v = self.real(v)
+        if isinstance(v, Tensor) and v.source is not None:
+            found = next(value for value, var in self.known.values() if var is v)
+            self.guard("is", v.source, found)
+            return Id(found)
         value = self.python(v)
         if not self.is_plain_key(value):
             raise Break(f"key of type {type(value).__name__}")
@@ -246,6 +267,10 @@ class Tracing:
     def lift(self, value: Any) -> Any:
         """A variable for a value computed during capture."""
         kind = type(value)
+        if kind is Id:
+            if id(value.value) not in self.known:
+                raise Break("a tensor as a key")
+            return self.known[id(value.value)][1]
         if self.is_constant(value):
             return Const(value)
         if kind in (tuple, list) or is_named_tuple(kind):
@@ -263,16 +288,32 @@ class Tracing:
         nodes = [self.arg(a) for a in args], {k: self.arg(v) for k, v in kwargs.items()}
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
         given, named = examples_of(nodes)
-        example = self.world.run(op, target, given, named, self.grad)
+        versions = self.world.versions((given, named))
+        example = self.world.run(op, target, given, named, self.modes)
+        is_inplace = name in INPLACE or (name.endswith("_") and not name.endswith("__"))
+        writes = is_inplace or self.world.writes(target, name)
+        writes = writes or self.world.versions((given, named)) != versions
+        world = self.world
+        self.note_effects(writes, world.draws(target, name), world.may_raise(target, name, given))
         node = self.recording.add(op, target, *nodes, example)
-        writes = name in INPLACE or (name.endswith("_") and not name.endswith("__"))
-        if writes or self.world.has_effects(target, name):
-            self.recording.has_effects = True
-        if writes:
+        if is_inplace:
             first = self.real(args[0])
             if isinstance(first, Tensor) and example is first.example:
                 return first
         return self.outputs(node, example)
+
+    def note_effects(self, writes: bool, draws: bool, may_raise: bool) -> None:
+        """Keep account of what a call does. What raises in the middle of a graph has the program
+        run again from the start of the graph, for its handlers and effects: no write may stand
+        beside it."""
+        root = self.root
+        is_seen = bool(self.effects or self.has_handlers)
+        if is_seen and ((writes and root.may_raise) or (may_raise and root.writes)):
+            raise Break("a write beside a call that may raise")
+        for recording in {id(r): r for r in (root, self.recording)}.values():
+            recording.writes |= writes
+            recording.draws |= draws
+            recording.may_raise |= may_raise
 
     def outputs(self, node: Any, example: Any) -> Any:
         """The variable of a node's result."""
@@ -282,6 +323,7 @@ class Tracing:
             items = []
             for i, item in enumerate(example):
                 part = self.recording.add("call_function", operator.getitem, [node, i], {}, item)
+                part.meta[PART] = True
                 items.append(self.outputs(part, item))
             return Seq(type(example), items)
         if example is None:
@@ -291,13 +333,27 @@ class Tracing:
             return Number(example, node)
         return Const(example)
 
+    @property
+    def grad(self) -> bool:
+        """Whether gradients are recorded here."""
+        return bool(self.modes["grad"])
+
+    @grad.setter
+    def grad(self, value: bool) -> None:
+        self.modes = {**self.modes, "grad": value}
+
     def set_grad(self, value: bool) -> bool:
         """Switch grad mode from here on; what it was."""
-        before, self.grad = self.grad, value
+        before = self.grad
         if before != value:
-            self.switches_grad = True
-            self.recording.add("call_function", self.world.set_grad, [value], {}, None)
+            self.switch({"grad": value}, self.world.set_grad, [value])
         return before
+
+    def switch(self, changed: dict[str, Any], target: Any, args: list[Any]) -> None:
+        """Switch modes from here on, by a call in the graph."""
+        self.modes = {**self.modes, **changed}
+        self.has_switches = True
+        self.recording.add("call_function", target, args, {}, None)
 
     def stack_trace(self) -> str:
         """Where the program is, in the user's code."""

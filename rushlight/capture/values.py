@@ -17,7 +17,9 @@ __all__ = [
     "Const",
     "Dict",
     "Func",
+    "Handled",
     "Lazy",
+    "Made",
     "Method",
     "New",
     "Number",
@@ -29,6 +31,7 @@ __all__ = [
     "Slice",
     "Super",
     "Tensor",
+    "Transformed",
     "Var",
     "View",
 ]
@@ -64,6 +67,8 @@ class Proxy(Var):
 class Tensor(Proxy):
     # Its layout is invented: a gradient that capture made up (strict reads).
     strict = False
+    # The class of a tensor of the outside.
+    kind: type | None = None
 
 
 class Number(Proxy):
@@ -156,6 +161,30 @@ class Partial(Var):
         self.kwargs = kwargs
 
 
+class Made(Var):
+    """An instance of a built-in class that is nothing but what it was made from."""
+
+    def __init__(self, cls: Any, args: list[Any]) -> None:
+        self.cls = cls
+        self.args = args
+
+
+class Transformed(Var):
+    """A function that a transform of the library made of another. `made` is what a call of it does,
+    where the transform alone does not say so."""
+
+    made: Any = None
+
+    def __init__(
+        self, transform: Any, function: Any, args: list[Any], options: dict[str, Any], made_at: int
+    ) -> None:
+        self.transform = transform
+        self.function = function
+        self.args = args
+        self.options = options
+        self.made_at = made_at
+
+
 class Method(Var):
     def __init__(self, func: Var, owner: Var, source: Source | None = None) -> None:
         self.func = func
@@ -187,6 +216,14 @@ class Cell(Var):
 class Slice(Var):
     def __init__(self, parts: list[Any]) -> None:
         self.parts = parts
+
+
+class Handled(Var):
+    """On the stack while an exception is handled: what was being handled before it."""
+
+    def __init__(self, previous: Any, error: Any) -> None:
+        self.previous = previous
+        self.error = error
 
 
 NULL = Var()  # CPython's NULL on the stack

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source
-from rushlight.capture.values import Bound, New, Obj, Tensor, Var
+from rushlight.capture.values import Bound, Obj, Tensor, Var
 
 __all__ = ["World"]
 
@@ -31,34 +32,55 @@ class World:
     def is_module(self, value: Any) -> bool:
         return False
 
-    def is_context(self, cls: type) -> bool:
-        """Whether instances are context managers that the world itself enters and leaves."""
-        return False
-
     def is_disabled(self, function: Any) -> bool:
         return getattr(function, "_capture_disable", False) is True
 
     def is_library(self, value: Any) -> bool:
         if not self.library:
             return False
+        if isinstance(value, types.FunctionType):
+            # Not `__module__`, which wrappers copy from what they wrap.
+            return self.is_library_namespace(value.__globals__)
         module = getattr(value, "__module__", None) or getattr(value, "__name__", "")
         return isinstance(module, str) and module.startswith(self.library)
 
     def is_library_namespace(self, namespace: dict[str, Any]) -> bool:
         return bool(self.library) and namespace.get("__name__", "").startswith(self.library)
 
-    def has_effects(self, target: Any, name: str) -> bool:
-        """Whether a call writes to its arguments or draws random numbers."""
+    def writes(self, target: Any, name: str) -> bool:
+        """Whether a call writes to its arguments, though its name does not say so."""
         return False
+
+    def draws(self, target: Any, name: str) -> bool:
+        """Whether a call draws random numbers."""
+        return False
+
+    def may_raise(self, target: Any, name: str, given: list[Any]) -> bool:
+        """Whether a call may raise for some values, whatever guards say of their kinds."""
+        return False
+
+    def versions(self, examples: Any) -> Any:
+        """Something that changes when one of the examples is written to."""
+        return None
+
+    def random_state(self) -> Any:
+        return None
+
+    def restore_random(self, new_state: Any) -> None:
+        """Go back to a state of the random numbers."""
+
+    def sharing(self, *tensors: Any) -> Any:
+        """Which tensors lie in the memory of which."""
+        return None
 
     # -- tensors and numbers -----------------------------------------------------------------------
 
     def example(self, value: Any, source: Source, tracer: Any) -> Any:
         return value
 
-    def is_usable(self) -> bool:
-        """Whether anything can be captured now."""
-        return True
+    def obstacle(self) -> str | None:
+        """Why nothing can be captured now."""
+        return None
 
     def number(self, value: Any, source: Source) -> Any:
         """The example of a number that is not to be a constant."""
@@ -81,6 +103,9 @@ class World:
     def tensor_type(self, tensor: Tensor) -> type:
         return type(tensor.example)
 
+    def is_instance(self, tensor: Tensor, kinds: Any) -> bool:
+        return issubclass(self.tensor_type(tensor), kinds)
+
     def tensor_facts(self, value: Any, example: Any) -> Any:
         """What a guard of a tensor tests; it does not keep the tensor."""
         return type(value)
@@ -98,7 +123,7 @@ class World:
         """The dims in which a tensor differs, where it differs in sizes only."""
         return []
 
-    def run(self, op: str, target: Any, args: Any, kwargs: Any, grad: bool) -> Any:
+    def run(self, op: str, target: Any, args: Any, kwargs: Any, modes: dict[str, Any]) -> Any:
         """The example of a call's result, from examples of its arguments."""
         if op == "call_method":
             return getattr(args[0], target)(*args[1:], **kwargs)
@@ -120,11 +145,24 @@ class World:
 
     # -- modes -------------------------------------------------------------------------------------
 
-    def grad_enabled(self) -> bool:
-        return True
+    # Calls of these in a graph only switch modes.
+    switches: frozenset[Any] = frozenset()
+
+    def modes(self) -> dict[str, Any]:
+        """States that graphs may switch; "grad" says whether gradients are recorded."""
+        return {"grad": True}
+
+    def write_modes(self, modes: dict[str, Any]) -> None:
+        """Bring the thread into a state."""
 
     def set_grad(self, value: bool) -> None:
         """Switch recording of gradients, when a graph runs."""
+
+    def balance(self, t: Any) -> None:
+        """Let a graph end in the modes it began in."""
+
+    def reopen(self, manager: Any, before: Any) -> None:
+        """Note a context as entered."""
 
     def global_guard(self, name: Any) -> str:
         """The test that fails when the library's global state differs from now's."""
@@ -134,23 +172,24 @@ class World:
         """Tests that fail for other sizes, beyond those of each tensor; `read` gives texts."""
         return []
 
-    def context_fields(self, tracer: Any, cls: type, args: list[Any]) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def enter_or_exit(self, tracer: Any, manager: New, name: str) -> Any:
-        raise NotImplementedError
-
     # -- calls and attributes with a meaning of their own ------------------------------------------
 
     def special(self, tracer: Any, f: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """The result of a call that the world knows, or None."""
         return None
 
+    def call_transformed(self, tracer: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
     def module_attr(self, tracer: Any, module: Obj, name: str) -> Any:
         return None
 
     def module_items(self, tracer: Any, module: Obj) -> list[Any] | None:
         return None
+
+    def fields_of(self, kind: type) -> tuple[str, ...]:
+        """The names of the items of a tuple that a call of the library gives."""
+        return ()
 
     def keeps_attributes(self, cls: Any) -> bool:
         """Whether a `__setattr__` of its own still makes `x.a` give what was written to it."""

@@ -12,6 +12,7 @@ from typing import Any
 from rushlight.codegen import native
 from rushlight.codegen.extents import hint_of, is_static
 from rushlight.codegen.fusion import fuse, shrink_buffers
+from rushlight.codegen.inplace import place_writes
 from rushlight.codegen.loops import Buffer, Kernel, Statement
 from rushlight.codegen.program import LoopProgram, read_graph
 from rushlight.codegen.writer import RunWriter
@@ -65,6 +66,7 @@ def lower(module: GraphModule, example_inputs: Sequence[Any] | None) -> Compiled
     program = read_graph(module, example_inputs, native.this_host().converts_half)
     schedule = fuse(live_steps(program.steps))
     shrink_buffers(schedule)
+    schedule = place_writes(program, schedule)
     compiled = Compiled(program, schedule)
     codegen = module.graph._codegen
     if isinstance(codegen, _PyTreeCodeGen):

@@ -546,7 +546,7 @@ class KernelText:
 
     def address(self, buffer: Buffer, strides: Ints, offset: int) -> str:
         index = self.linear(strides, offset)
-        pointer = self.pointers[buffer]
+        pointer = self.pointers[buffer.memory]
         if index == "0":
             return pointer
         return self.put(

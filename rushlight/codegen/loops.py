@@ -28,9 +28,10 @@ Restride = Callable[[Ints, int], tuple[Ints, int]]
 
 class Buffer:
     """Memory for one value. `role`: "given" (held by a tensor), "result" (made for a tensor),
-    "temporary" (between kernels), "local" (between loops of one kernel) or "register"."""
+    "temporary" (between kernels), "local" (between loops of one kernel), "register", or "placed"
+    (in the memory of another, its `home`)."""
 
-    __slots__ = ("dtype", "name", "role", "shape", "strides")
+    __slots__ = ("dtype", "home", "name", "role", "shape", "strides")
 
     def __init__(self, name: str, dtype: dtype, shape: Ints, strides: Ints, role: str) -> None:
         self.name = name
@@ -38,6 +39,12 @@ class Buffer:
         self.shape = shape
         self.strides = strides
         self.role = role
+        self.home: Buffer | None = None
+
+    @property
+    def memory(self) -> Buffer:
+        """The buffer whose memory it uses."""
+        return self.home or self
 
     @property
     def extent(self) -> Any:
@@ -115,8 +122,8 @@ class Kernel:
         found: dict[Buffer, None] = {}
         for statement in self.statements():
             for load in statement.loads():
-                found.setdefault(load.payload[0])
-            found.setdefault(statement.target)
+                found.setdefault(load.payload[0].memory)
+            found.setdefault(statement.target.memory)
         return [buffer for buffer in found if buffer.role != "register"]
 
     def reads(self) -> set[Buffer]:

@@ -36,7 +36,7 @@ from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor, shell
 from rushlight.graph.node import Node
 from rushlight.opset.elementwise import POINTWISE, number_array
-from rushlight.symbolic.numbers import SymInt
+from rushlight.symbolic.numbers import SymInt, SymNumber
 
 if TYPE_CHECKING:
     from rushlight.fx.graph_module import GraphModule
@@ -322,7 +322,7 @@ class LoopProgram:
         base = args[0]
         if base.base is None:
             self.realise(base)
-        else:
+        elif base.buffer is None:
             base.expr = self.through_memory(base)
         assert value.expr is not None
         try:
@@ -396,6 +396,7 @@ class LoopProgram:
         if buffer.role not in ("given", "result", "temporary"):
             return False
         value.buffer = buffer
+        value.expr = expr
         return True
 
     def argument(self, value: Any) -> Any:
@@ -618,6 +619,9 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
         if isinstance(args[position], (Value, Extent)):
             for target in chain:
                 given[position] = m.cast(given[position], target)
+        elif position in op.options.get("factors", ()):
+            # Texts look whether it is 1.
+            given[position] = number_array(args[position], chain).item()
         else:
             given[position] = m.const(number_array(args[position], chain).item(), chain[-1])
     try:
@@ -812,6 +816,10 @@ def expression_of(program: LoopProgram, op: OpOverload, args: list[Any], val: An
     """The expression of a call, a tuple for several results; raises `Inexpressible`."""
     entries = val if isinstance(val, (tuple, list)) else [val]
     for entry in entries:
+        if isinstance(entry, SymNumber):
+            raise Inexpressible("a number")
+        if isinstance(entry, (tuple, list)):
+            raise Inexpressible("lists of results")
         if entry is not None and entry.device.type not in ("cpu", "meta"):
             raise Inexpressible(f"on {entry.device}")
     rule = op.rule("lower")

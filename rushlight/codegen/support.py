@@ -15,7 +15,7 @@ from rushlight.core.storage import Storage, VersionCounter
 from rushlight.core.tensor import Tensor, alias_array, strides_of, values_of, wrap_strided
 from rushlight.opset.results import lay_out
 
-__all__ = ["Scratch", "array_of", "linked", "strided"]
+__all__ = ["Scratch", "array_of", "linked", "own_array_of", "strided"]
 
 
 Ints = tuple[int, ...]
@@ -52,6 +52,19 @@ def array_of(tensor: object, buffer: Buffer, shape: Ints, strides: Ints) -> Any:
     if not array.size:
         return array
     return lay_out(array, strides, buffer.dtype)._array
+
+
+def own_array_of(tensor: Any, buffer: Buffer, shape: Ints, strides: Ints) -> Any:
+    """As `array_of`, of a tensor that is written: it has to be the tensor's own memory."""
+    array = array_of(tensor, buffer, shape, strides)
+    if array is not tensor._array or not array.flags.writeable:
+        raise error(
+            "RL0803",
+            name=buffer.name,
+            expected=f"writable, with strides {geometry.show(strides)} as when it was compiled",
+            found=f"strides {geometry.show(strides_of(tensor))}",
+        )
+    return array
 
 
 def linked(view: Tensor, source: Tensor) -> Tensor:

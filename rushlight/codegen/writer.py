@@ -17,11 +17,13 @@ import numpy as np
 
 from rushlight.codegen import buffers, native
 from rushlight.codegen.extents import Extent, is_static
+from rushlight.codegen.inplace import Touch
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.plan import plan
 from rushlight.codegen.program import Call, LoopProgram, Name, Product
-from rushlight.codegen.support import Scratch, array_of, linked, strided
+from rushlight.codegen.support import Scratch, array_of, linked, own_array_of, strided
 from rushlight.core import geometry
+from rushlight.core.history import bump_version
 from rushlight.core.op import OpOverload
 from rushlight.core.state import changed
 from rushlight.core.tensor import strides_of, wrap
@@ -90,6 +92,8 @@ class RunWriter:
             "dot": np.dot,
             "matmul": np.matmul,
             "linked": linked,
+            "own_array_of": own_array_of,
+            "touched": bump_version,
             "plain_calls": partial(changed, grad=False, autocast=None),
         }
         self.entries: list[str] = []
@@ -101,6 +105,8 @@ class RunWriter:
             for value in program.tensors
             if value.buffer is not None and value.buffer.role == "result"
         }
+        # Inputs that loops write: what is no memory of theirs will not do.
+        self.written = {item.target for item in schedule if isinstance(item, Touch)}
         self.schedule = schedule
         self.segments = self.split(schedule)
         # What runs ops does so without recording and in the dtypes that the graph has.
@@ -145,6 +151,8 @@ class RunWriter:
                 self.segment(item)
             elif isinstance(item, Product):
                 self.product(item)
+            elif isinstance(item, Touch):
+                self.lines.append(f"touched({item.target.name})")
             else:
                 self.call(item)
         self.lines.append(f"return {self.expression(program.outputs)}")
@@ -172,7 +180,7 @@ class RunWriter:
         for at, item in enumerate(self.segments):
             for part in item if isinstance(item, list) else [item]:
                 for buffer in part.reads() | part.writes():
-                    homes.setdefault(buffer, set()).add(at)
+                    homes.setdefault(buffer.memory, set()).add(at)
         for buffer, places in homes.items():
             if buffer.role == "temporary" and len(places) > 1:
                 buffer.role = "shared"
@@ -195,10 +203,13 @@ class RunWriter:
         dtype = self.const(buffer.dtype.np)
         place = self.const(buffer)
         self.lines.append(f"{name}_ = {name}._array")
+        reader, unfit = "array_of", ""
+        if buffer in self.written:
+            reader, unfit = "own_array_of", f" or not {name}_.flags.writeable"
         self.lines.append(
             f"if {name}._unusual is not None or {name}_.strides != {steps} or "
-            f"{name}_.shape != {shape} or {name}_.dtype is not {dtype}: "
-            f"{name}_ = array_of({name}, {place}, {shape}, {strides})"
+            f"{name}_.shape != {shape} or {name}_.dtype is not {dtype}{unfit}: "
+            f"{name}_ = {reader}({name}, {place}, {shape}, {strides})"
         )
 
     def ints(self, numbers: tuple[Any, ...]) -> str:
@@ -254,7 +265,8 @@ class RunWriter:
 
     def product(self, product: Product) -> None:
         sides = []
-        for buffer, swapped in (product.left, product.right):
+        for operand, swapped in (product.left, product.right):
+            buffer = operand.memory
             if buffer.role == "given":
                 self.check_given(buffer)
             plain = f"{buffer.name}_"

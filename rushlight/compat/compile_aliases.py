@@ -17,10 +17,23 @@ def named(module: str, names: str) -> dict[str, str]:
 _REGISTRY = named(_BACKENDS, "list_backends lookup_backend register_backend")
 _MARKING = named(_SIZES, "mark_dynamic mark_static maybe_mark_dynamic")
 
+_MARKED = {
+    **named(
+        _MARKS,
+        "allow_in_graph assume_constant_result disable disallow_in_graph graph_break "
+        "nested_compile_region substitute_in_graph",
+    ),
+    "set_stance": ".capture.stances:set_stance",
+}
+
 COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo": {
-        **named(_COMPILING, "OptimizedModule explain optimize reset is_dynamo_supported"),
-        **named(_MARKS, "allow_in_graph disable graph_break"),
+        **named(
+            _COMPILING,
+            "OptimizedModule explain optimize optimize_assert reset is_dynamo_supported",
+        ),
+        "patch_dynamo_config": ".compiler.config:patch",
+        **_MARKED,
         **_REGISTRY,
         **_MARKING,
         "config": ".compiler.config",
@@ -30,11 +43,11 @@ COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo.config": ".compiler.config",
     "torch._dynamo.backends.registry": dict(_REGISTRY),
     "torch._dynamo.decorators": {
-        **named(_MARKS, "allow_in_graph disable graph_break"),
+        **_MARKED,
         **_MARKING,
     },
     "torch._dynamo.eval_frame": named(
-        _COMPILING, "OptimizedModule explain optimize reset is_dynamo_supported"
+        _COMPILING, "OptimizedModule explain optimize optimize_assert reset is_dynamo_supported"
     ),
     "torch._dynamo.exc": named(
         ".capture.exc",

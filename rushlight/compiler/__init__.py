@@ -6,18 +6,32 @@ import sys
 import threading
 from typing import Any
 
-from rushlight.capture.marks import allow_in_graph, disable
+from rushlight.capture import logs
+from rushlight.capture.marks import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    nested_compile_region,
+    substitute_in_graph,
+)
+from rushlight.capture.stances import set_stance
 
 __all__ = [
     "allow_in_graph",
+    "assume_constant_result",
     "compile",
     "compile_graph",
     "disable",
+    "get_default_backend",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
     "list_backends",
+    "nested_compile_region",
     "reset",
+    "set_default_backend",
+    "set_stance",
+    "substitute_in_graph",
 ]
 
 
@@ -30,7 +44,10 @@ def compile_graph(gm: Any, example_inputs: Any) -> Any:
     """
     from rushlight.compiler.graphcache import FxGraphCache
 
-    return FxGraphCache.load(gm, example_inputs)
+    made = FxGraphCache.load(gm, example_inputs)
+    if logs.is_on("kernel"):
+        logs.write("kernel", str(made))
+    return made
 
 
 def compile(*args: Any, **kwargs: Any) -> Any:
@@ -45,6 +62,20 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     from rushlight.compiler import backends
 
     return backends.list_backends(exclude_tags)
+
+
+def get_default_backend() -> Any:
+    """The backend that `torch.compile` takes where none is named."""
+    from rushlight.compiler import backends
+
+    return backends.get_default_backend()
+
+
+def set_default_backend(backend: Any) -> None:
+    """Name the backend that `torch.compile` takes where none is named."""
+    from rushlight.compiler import backends
+
+    backends.set_default_backend(backend)
 
 
 class Exporting(threading.local):

@@ -30,6 +30,22 @@ def register_backend(
     return compiler_fn
 
 
+class Default:
+    """The backend that `torch.compile` takes where none is named."""
+
+    backend: Any = "inductor"
+
+
+def get_default_backend() -> Any:
+    return Default.backend
+
+
+def set_default_backend(backend: Any) -> None:
+    """Name the backend that `torch.compile` takes where none is named."""
+    lookup_backend(backend)
+    Default.backend = backend
+
+
 def offered_by_packages() -> dict[str, Any]:
     from importlib.metadata import entry_points
 
@@ -108,7 +124,9 @@ def inductor(gm: Any, example_inputs: Sequence[Any]) -> Any:
     """The default: functional graphs as native code."""
     from rushlight.compiler import compile_graph
 
-    return through_aot(gm, example_inputs, compile_graph, **default_options())
+    # Writes stay in the graph: code makes new values in the place of the old ones.
+    options = {**default_options(), "keep_inference_input_mutations": True}
+    return through_aot(gm, example_inputs, compile_graph, **options)
 
 
 def default_options() -> dict[str, Any]:

@@ -12,15 +12,16 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.base.counters import counters
-from rushlight.capture import marks, modules
+from rushlight.capture import logs, marks, modules
 from rushlight.capture.cache import Capture, Options
 from rushlight.capture.exc import BackendCompilerFailed, TorchDynamoException
 from rushlight.capture.function import graph_module
 from rushlight.capture.recording import Recording
+from rushlight.capture.stances import CURRENT
 from rushlight.capture.torchworld import TorchWorld
 from rushlight.compiler import config, is_compiling, is_dynamo_compiling
-from rushlight.compiler.backends import lookup_backend
-from rushlight.nn.module import Module
+from rushlight.compiler.backends import get_default_backend, lookup_backend
+from rushlight.nn.module import Module, call_plainly
 
 __all__ = ["ExplainOutput", "OptimizedModule", "compile", "explain", "optimize", "reset"]
 
@@ -34,7 +35,7 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: Any = "inductor",
+    backend: Any = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
@@ -43,7 +44,7 @@ def compile(
 
     `fullgraph` makes a graph break an error. `dynamic`: None makes sizes symbols at the second
     value, True from the start, False never. `backend` is a name or a function of a GraphModule and
-    example inputs. `mode` and `options` are for tuning and have no effect yet.
+    example inputs, by default "inductor". `mode` and `options` are for tuning, without effect yet.
 
     >>> import rushlight as torch
     >>> @torch.compile(backend="eager")
@@ -76,6 +77,11 @@ def optimize(
     )
 
 
+def optimize_assert(backend: Any, **options: Any) -> Callable[[Any], Any]:
+    """As `optimize`, and a break is an error."""
+    return optimize(backend, nopython=True, **options)
+
+
 def compiled(
     model: Any, *, fullgraph: bool, dynamic: bool | None, backend: Any, is_disabled: bool
 ) -> Any:
@@ -88,12 +94,14 @@ def compiled(
 
 
 def make_capture(backend: Any, options: Options) -> Capture:
-    run = lookup_backend(backend)
+    run = lookup_backend(get_default_backend() if backend is None else backend)
 
     def compile_recording(recording: Recording, inputs: list[Any]) -> Callable[..., Any]:
         module = graph_module(recording)
+        logs.write("graph_code", module.code)
+        backend_now = run if CURRENT.backend is None else lookup_backend(CURRENT.backend)
         try:
-            made = run(module, inputs)
+            made = backend_now(module, inputs)
             if not callable(made):
                 raise TypeError(f"a backend returns a callable, not {type(made).__name__}")
         except TorchDynamoException:
@@ -103,7 +111,7 @@ def make_capture(backend: Any, options: Options) -> Capture:
                 counters["stats"]["graphs whose backend failed"] += 1
                 forward: Callable[..., Any] = module.forward
                 return forward
-            raise BackendCompilerFailed(run, error) from error
+            raise BackendCompilerFailed(backend_now, error) from error
         counters["stats"]["calls_captured"] += len(recording.calls())
         return made
 
@@ -124,7 +132,8 @@ def entry(fn: Any, capture: Capture) -> Any:
     if marks.is_disabled(fn):
         return fn
     original = fn
-    if not isinstance(fn, types.FunctionType) or capture.world.is_library(fn):
+    is_own = fn in (call_module, call_plainly)
+    if not isinstance(fn, types.FunctionType) or (capture.world.is_library(fn) and not is_own):
 
         def fn(*args: Any, **kwargs: Any) -> Any:
             return original(*args, **kwargs)
@@ -201,6 +210,8 @@ class ExplainOutput:
         self.graphs = graphs
         self.graph_count = len(graphs)
         self.break_reasons = list(capture.breaks)
+        # The file and line of each.
+        self.break_places = list(capture.break_places)
         self.graph_break_count = len(capture.breaks)
         self.ops_per_graph = [
             [node.target for node in gm.graph.nodes if node.op.startswith("call")] for gm in graphs

@@ -1,18 +1,16 @@
-"""Counter-based random bits: Philox 4x32-10 and the `Generator` that hands out its counters.
+"""The random generator: the Mersenne twister mt19937, word for word the stream of torch's CPU one.
 
-State is (seed, offset). `offset` counts the Philox blocks (four 32-bit words each) consumed since
-seeding. Word w of a draw that begins at `offset` is word w % 4 of the block with counter words
-(lo32(offset + w // 4), hi32(offset + w // 4), attempt, lane) and key (lo32(seed), hi32(seed));
-attempt and lane are 0 except in rejection samplers, which own one counter per element.
-So element i of a draw depends on (seed, offset, i) alone: never on chunking, threads or caching.
+State is (seed, twister, place in its block, a normal value kept back). `take` hands out the next
+32-bit words; the recipes that turn them into numbers are in `rushlight.arrays.stream`. Words are
+computed a whole block of 624 ahead, so the twister itself always stands at the end of a block.
+`Generator(algorithm="philox")` is the counter-based stream of `rushlight.core.philox`.
 """
 
 from __future__ import annotations
 
 import os
-from functools import lru_cache
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -21,7 +19,6 @@ from rushlight.core.device import device as device_class
 from rushlight.core.dtype import uint8
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Self
 
     from numpy.typing import NDArray
@@ -30,183 +27,86 @@ if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor
 
     U32Array = NDArray[np.uint32]
-    U64Array = NDArray[np.uint64]
+    # (seed, key, place, window, kept double, kept float)
+    Snapshot = tuple[Any, ...]
 
-MULTIPLIER_0, MULTIPLIER_1 = 0xD2511F53, 0xCD9E8D57
-WEYL_0, WEYL_1 = 0x9E3779B9, 0xBB67AE85
-ROUNDS = 10
 MASK32 = 0xFFFFFFFF
 MASK64 = 0xFFFFFFFFFFFFFFFF
-
-# Six uint64 rows of this length fit a 1 MiB L2 cache, and the overhead of the ufunc calls
-# is small beside the arithmetic.
-CHUNK_BLOCKS = 16384
-# Draws of at most this many blocks are served from the generator's window of precomputed words.
-SMALL_BLOCKS = 256
-WINDOW_FIRST, WINDOW_GROWTH, WINDOW_LIMIT = 8, 4, 4096
-# Up to here one wide Python integer beats NumPy, whose cost is all call overhead.
-WIDE_INTEGER_BLOCKS = 48
-
 DEFAULT_SEED = 67280421310721  # torch: seed of a generator that was never seeded
-STATE_SIZE = 16
+BLOCK = 624
+NO_WORDS: NDArray[np.uint32] = np.empty(0, np.uint32)
+SEEDING = "seed"  # in place of a block: the one that the seed gives
 
-
-def _operand(value: int) -> U64Array:
-    # As a ufunc operand a 0-d array costs 0.2 us less than a NumPy scalar.
-    return np.array(value, np.uint64)
-
-
-_M0, _M1 = _operand(MULTIPLIER_0), _operand(MULTIPLIER_1)
-_LOW, _HALF = _operand(MASK32), _operand(32)
-
-
-@lru_cache(maxsize=16)
-def round_keys(seed: int) -> tuple[tuple[int, int], ...]:
-    """The Weyl sequence of round keys for a 64-bit seed."""
-    low, high = seed & MASK32, seed >> 32
-    return tuple(((low + r * WEYL_0) & MASK32, (high + r * WEYL_1) & MASK32) for r in range(ROUNDS))
-
-
-@lru_cache(maxsize=16)
-def _round_operands(seed: int) -> tuple[tuple[U64Array, U64Array], ...]:
-    return tuple((_operand(key_0), _operand(key_1)) for key_0, key_1 in round_keys(seed))
-
-
-@lru_cache(maxsize=1)
-def _chunk_ramp() -> U64Array:
-    return np.arange(CHUNK_BLOCKS, dtype=np.uint64)
-
-
-def _mix(rows: U64Array, keys: tuple[tuple[U64Array, U64Array], ...], out: U64Array) -> None:
-    """Run the given rounds on counter words held in rows 0..3 as (c0, c2, c1, c3); rows 4, 5 are
-    scratch. Words are kept zero-extended in uint64 so that one multiply gives both halves."""
-    x0, x2, x1, x3, p0, p2 = rows
-    multiply, shift, xor, mask = np.multiply, np.right_shift, np.bitwise_xor, np.bitwise_and
-    for key_0, key_1 in keys:
-        multiply(x0, _M0, p0)
-        multiply(x2, _M1, p2)
-        shift(p2, _HALF, x0)
-        xor(x0, x1, x0)
-        xor(x0, key_0, x0)
-        shift(p0, _HALF, x2)
-        xor(x2, x3, x2)
-        xor(x2, key_1, x2)
-        mask(p2, _LOW, x1)
-        mask(p0, _LOW, x3)
-    np.left_shift(x1, _HALF, x1)
-    np.bitwise_or(x0, x1, out[:, 0])
-    np.left_shift(x3, _HALF, x3)
-    np.bitwise_or(x2, x3, out[:, 1])
-
-
-def fill_blocks(
-    seed: int, start: int, out: U64Array, attempt: int = 0, chunk: int = CHUNK_BLOCKS
-) -> None:
-    """Write blocks start, start + 1, ... into `out`, uint64 of shape [blocks, 2].
-
-    Viewed as uint32 a row is the block's four words in order (little-endian hosts).
-    """
-    total = out.shape[0]
-    (k0, k1), (j0, j1) = round_keys(seed)[:2]
-    keys = _round_operands(seed)[2:]
-    rows = np.empty((6, min(total, chunk)), np.uint64)
-    ramp = _chunk_ramp()
-    done = 0
-    while done < total:
-        counter = (start + done) & MASK64
-        low, high = counter & MASK32, counter >> 32
-        # A chunk never crosses a carry into the high word, which is then a scalar for it.
-        count = min(total - done, chunk, CHUNK_BLOCKS, MASK32 + 1 - low)
-        x0, x2, x1, x3, p0, _ = part = rows[:, :count]
-        # Rounds 1 and 2 by hand: three of the four input words are scalars.
-        q2 = MULTIPLIER_1 * attempt
-        s0, s1 = (q2 >> 32) ^ high ^ k0, q2 & MASK32
-        q0 = MULTIPLIER_0 * s0
-        np.add(ramp[:count], np.uint64(low), x0)
-        np.multiply(x0, _M0, p0)
-        np.right_shift(p0, _HALF, x2)
-        np.bitwise_xor(x2, np.uint64(k1), x2)
-        np.bitwise_and(p0, _LOW, p0)
-        np.multiply(x2, _M1, x1)
-        np.right_shift(x1, _HALF, x0)
-        np.bitwise_xor(x0, np.uint64(s1 ^ j0), x0)
-        np.bitwise_and(x1, _LOW, x1)
-        np.bitwise_xor(p0, np.uint64((q0 >> 32) ^ j1), x2)
-        x3.fill(q0 & MASK32)
-        _mix(part, keys, out[done : done + count])
-        done += count
-
-
-def blocks_at(seed: int, counters: U64Array, attempt: int = 0, lane: int = 0) -> U64Array:
-    """Blocks at arbitrary 64-bit counters, as uint64 [counters, 2]; used by rejection samplers."""
-    total = counters.shape[0]
-    out = np.empty((total, 2), np.uint64)
-    rows = np.empty((6, min(total, CHUNK_BLOCKS)), np.uint64)
-    for begin in range(0, total, CHUNK_BLOCKS):
-        piece = counters[begin : begin + CHUNK_BLOCKS]
-        part = rows[:, : piece.shape[0]]
-        np.bitwise_and(piece, _LOW, part[0])
-        part[1].fill(attempt)
-        np.right_shift(piece, _HALF, part[2])
-        part[3].fill(lane)
-        _mix(part, _round_operands(seed), out[begin : begin + piece.shape[0]])
-    return out
-
-
-@lru_cache(maxsize=8)
-def _wide_lanes(blocks: int) -> tuple[int, int, int]:
-    """For integers of `blocks` 64-bit lanes: a one in every lane, a mask, the lane numbers."""
-    ones = int.from_bytes((1).to_bytes(8, "little") * blocks, "little")
-    ramp = int.from_bytes(np.arange(blocks, dtype="<u8").tobytes(), "little")
-    return ones, ones * MASK32, ramp
-
-
-def _wide_integer_blocks(seed: int, start: int, blocks: int) -> U64Array:
-    """The same as `fill_blocks`, with all blocks side by side in one Python integer per counter
-    word: products of 32-bit lanes fit their 64 bits, so nothing carries between lanes."""
-    ones, mask, ramp = _wide_lanes(blocks)
-    c0 = ones * (start & MASK32) + ramp
-    c1, c2, c3 = ones * (start >> 32), 0, 0
-    for key_0, key_1 in round_keys(seed):
-        p0, p2 = c0 * MULTIPLIER_0, c2 * MULTIPLIER_1
-        c0, c1 = ((p2 >> 32) & mask) ^ c1 ^ (ones * key_0), p2 & mask
-        c2, c3 = ((p0 >> 32) & mask) ^ c3 ^ (ones * key_1), p0 & mask
-    out = np.empty((blocks, 2), np.uint64)
-    out[:, 0] = np.frombuffer((c1 << 32 | c0).to_bytes(8 * blocks, "little"), np.uint64)
-    out[:, 1] = np.frombuffer((c3 << 32 | c2).to_bytes(8 * blocks, "little"), np.uint64)
-    return out
-
-
-def philox_blocks(seed: int, start: int, blocks: int) -> U64Array:
-    """Blocks start .. start + blocks as uint64 [blocks, 2], by whichever way is quicker."""
-    if blocks <= WIDE_INTEGER_BLOCKS and (start & MASK32) + blocks <= MASK32:
-        return _wide_integer_blocks(seed, start, blocks)
-    out = np.empty((blocks, 2), np.uint64)
-    fill_blocks(seed, start, out)
-    return out
+# torch's bytes of a state: the seed, words left in the block plus one, whether it is seeded, words
+# used of the block, the block (each word in eight bytes), three doubles of which the second is the
+# normal value kept back, whether it is, and the same for a single-precision one.
+STATE = np.dtype(
+    {
+        "names": ["seed", "left", "seeded", "next", "key", "double", "has_double", "float",
+                  "has_float"],
+        "formats": ["<u8", "<i4", "<i4", "<u8", ("<u8", BLOCK), "<f8", "<i4", "<f4", "u1"],
+        "offsets": [0, 8, 12, 16, 24, 5024, 5040, 5048, 5052],
+        "itemsize": 5056,
+    }
+)  # fmt: skip
+STATE_SIZE = STATE.itemsize
 
 
 class Generator:
-    """A stream of random bits: a seed and the number of Philox blocks taken from it so far.
+    """A stream of random numbers.
 
-    A draw first reserves its blocks under the lock, then computes without it, so threads that
-    share a generator get disjoint parts of the stream.
+    The default algorithm is the Mersenne twister, which draws torch's numbers for the same seed and
+    whose states are torch's. `algorithm="philox"` makes a counter-based generator: element i of a
+    draw depends on the seed, the number of blocks drawn before and i alone; it has `get_offset` and
+    `set_offset`, and its numbers are this library's own.
+
+    >>> Generator().manual_seed(0).initial_seed()
+    0
+    >>> Generator(algorithm="philox").get_offset()
+    0
     """
 
-    __slots__ = ("__weakref__", "_lock", "_offset", "_seed", "_window", "device")
+    __slots__ = (
+        "__weakref__", "_key", "_place", "_seed", "_source", "_window", "device", "kept_double",
+        "kept_float", "lock",
+    )  # fmt: skip
 
+    algorithm = "mt19937"
     device: Any
 
-    def __init__(self, device: DeviceLike | None = "cpu") -> None:
+    def __new__(cls, device: DeviceLike | None = "cpu", algorithm: str = "mt19937") -> Self:
+        if algorithm == "philox" and cls is Generator:
+            from rushlight.core.philox import PhiloxGenerator
+
+            return object.__new__(PhiloxGenerator)  # type: ignore[return-value]
+        if algorithm not in ("mt19937", "philox"):
+            raise ValueError(
+                f"algorithm: expected 'mt19937' or 'philox', but got {algorithm!r}; "
+                "leave it out for torch's numbers"
+            )
+        return object.__new__(cls)
+
+    def __init__(self, device: DeviceLike | None = "cpu", algorithm: str = "mt19937") -> None:
         self.device = device_class("cpu" if device is None else device)
         if self.device.type != "cpu":
             raise error("RL1208", device=self.device.type)
-        self._lock = Lock()
-        self._seed = DEFAULT_SEED
-        self._offset = 0
-        # (seed, first block, end block, read-only words). Replaced whole, so readers need no lock;
-        # a stale window is only a cache miss.
-        self._window: tuple[int, int, int, U32Array] | None = None
+        # Recipes hold it for a whole draw; the words of one draw follow one another.
+        self.lock = RLock()
+        self._source: Any = None
+        self._begin(DEFAULT_SEED)
+
+    def _begin(self, seed: int) -> None:
+        self._seed = seed
+        # The block that the twister is to take up when the next word is asked for; None where it
+        # stands there already.
+        self._key: Any = SEEDING
+        # The words of the current block, read-only, and how many are used; None before the first.
+        self._window: U32Array | None = None
+        self._place = BLOCK
+        self.kept_double: float | None = None
+        self.kept_float: float | None = None
+
+    # -- seeds -----------------------------------------------------------------------------------
 
     def manual_seed(self, seed: int) -> Self:
         """Set the seed and rewind. Negative seeds mean 2**64 + seed."""
@@ -218,46 +118,167 @@ class Generator:
                 "Overflow when unpacking long long: the seed must lie in [-2**63, 2**64), "
                 f"but got {seed}"
             )
-        self._put(seed & MASK64, 0)
+        with self.lock:
+            self._begin(seed & MASK64)
         return self
 
     def seed(self) -> int:
         """Seed from the operating system's entropy and return the seed used."""
         seed = int.from_bytes(os.urandom(8), "little")
-        self._put(seed, 0)
+        self.manual_seed(seed)
         return seed
 
     def initial_seed(self) -> int:
         return self._seed
 
     def get_offset(self) -> int:
-        """The number of Philox blocks consumed since seeding."""
-        return self._offset
+        """Only counter-based generators have one."""
+        self._refuse_offset()
 
     def set_offset(self, offset: int) -> None:
-        self._put(None, int(offset) & MASK64)
+        """Only counter-based generators have one."""
+        self._refuse_offset()
 
-    def _put(self, seed: int | None, offset: int) -> None:
-        with self._lock:
-            if seed is not None:
-                self._seed = seed
-            self._offset = offset
+    def _refuse_offset(self) -> NoReturn:
+        raise RuntimeError(
+            "CPU Generator does not use offset: mt19937 has no counter; "
+            'Generator(algorithm="philox") has'
+        )
+
+    # -- words -----------------------------------------------------------------------------------
+
+    def _twister(self) -> Any:
+        source = self._source
+        if source is None:
+            # numpy.random is imported with the first draw.
+            source = self._source = np.random.Generator(np.random.MT19937(0))
+        key = self._key
+        if key is not None:
+            if key is SEEDING:
+                source.bit_generator._legacy_seeding(self._seed & MASK32)
+            else:
+                block = {"key": key, "pos": BLOCK}
+                source.bit_generator.state = {"bit_generator": "MT19937", "state": block}
+            self._key = None
+        return source
+
+    def _next_window(self) -> U32Array:
+        words = self._twister().bit_generator.random_raw(BLOCK).astype(np.uint32)
+        words.setflags(write=False)
+        self._window = words
+        return words  # type: ignore[no-any-return]
+
+    def take(self, count: int) -> U32Array:
+        """The next `count` words. May be read-only. The caller holds the lock."""
+        place = self._place
+        end = place + count
+        if end <= BLOCK:
+            self._place = end
+            # Nothing is asked of a fresh generator.
+            return NO_WORDS if self._window is None else self._window[place:end]
+        done = BLOCK - place
+        whole = (count - done) // BLOCK * BLOCK
+        rest = count - done - whole
+        drawn: Any = self._twister().integers(0, 1 << 32, whole, np.uint32) if whole else NO_WORDS
+        window = self._window
+        if not done and not rest:
+            words = drawn
+        else:
+            words = np.empty(count, np.uint32)
+            if done:
+                words[:done] = window[place:]  # type: ignore[index]
+            words[done : done + whole] = drawn
+            if rest:
+                words[count - rest :] = self._next_window()[:rest]
+        if not rest:
+            self._window = NO_WORDS  # all are used
+        self._place = rest or BLOCK
+        return words  # type: ignore[no-any-return]
+
+    def take_block(self) -> U32Array:
+        """What is left of the current block, or the whole next one. The caller holds the lock."""
+        place, self._place = self._place, BLOCK
+        if place == BLOCK:
+            return self._next_window()
+        return self._window[place:]  # type: ignore[index]
+
+    def put_back(self, count: int) -> None:
+        """Let the next draw begin `count` words earlier, in the block that was taken last."""
+        self._place -= count
+
+    # -- states ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The state for `restore`, without the detour over bytes."""
+        with self.lock:
+            key = self._key
+            if key is None:
+                key = self._source.bit_generator.state["state"]["key"]
+            return self._seed, key, self._place, self._window, self.kept_double, self.kept_float
+
+    def restore(self, state: Snapshot) -> None:
+        """Return to a state that `snapshot` gave."""
+        with self.lock:
+            (self._seed, self._key, self._place, self._window, self.kept_double,
+             self.kept_float) = state  # fmt: skip
 
     def state_bytes(self) -> bytes:
-        """The state as 16 bytes: seed, then offset, each little-endian."""
-        with self._lock:
-            seed, offset = self._seed, self._offset
-        return seed.to_bytes(8, "little") + offset.to_bytes(8, "little")
+        """The state as torch writes it."""
+        with self.lock:
+            self._twister()
+            seed, key, place, window, kept_double, kept_float = self.snapshot()
+        state = np.zeros((), STATE)
+        state["seed"], state["seeded"] = seed, 1
+        state["key"] = key
+        # torch: before the first word nothing of the block is used, and nothing is left of it.
+        state["next"], state["left"] = (0, 1) if window is None else (place, BLOCK + 1 - place)
+        if kept_double is not None:
+            state["double"], state["has_double"] = kept_double, 1
+        if kept_float is not None:
+            state["float"], state["has_float"] = kept_float, 1
+        return state.tobytes()
 
     def load_state_bytes(self, state: bytes | bytearray | memoryview | NDArray[np.uint8]) -> Self:
-        """Restore what `state_bytes` gave, from bytes or any uint8 buffer."""
+        """Restore what `state_bytes` gave, here or in torch, from bytes or any uint8 buffer."""
+        raw = self._checked_state(state, STATE_SIZE)
+        (found,) = np.frombuffer(raw, STATE)
+        left, used = int(found["left"]), int(found["next"])
+        if found["seeded"] != 1 or not 1 <= left <= BLOCK or used > BLOCK:
+            raise RuntimeError(
+                f"Invalid mt19937 state: seeded={int(found['seeded'])}, left={left}, next={used}; "
+                "load a state that get_state() gave"
+            )
+        key = found["key"].astype(np.uint32)
+        with self.lock:
+            self._begin(int(found["seed"]))
+            self._key = key
+            if left > 1 or used:
+                self._place = BLOCK + 1 - left
+                self._window = self._words_of(key)
+            if found["has_double"]:
+                self.kept_double = float(found["double"])
+            if found["has_float"]:
+                self.kept_float = float(found["float"])
+        return self
+
+    @staticmethod
+    def _words_of(key: U32Array) -> U32Array:
+        """The words of a block: its key, tempered."""
+        words = key ^ (key >> np.uint32(11))
+        words ^= (words << np.uint32(7)) & np.uint32(0x9D2C5680)
+        words ^= (words << np.uint32(15)) & np.uint32(0xEFC60000)
+        words ^= words >> np.uint32(18)
+        words.setflags(write=False)
+        return words
+
+    @staticmethod
+    def _checked_state(state: Any, size: int) -> bytes:
         if isinstance(state, np.ndarray) and state.dtype != np.uint8:
             raise TypeError(f"RNG state must be a torch.ByteTensor, but got dtype {state.dtype}")
         raw = state.tobytes() if isinstance(state, np.ndarray) else bytes(state)
-        if len(raw) != STATE_SIZE:
-            raise error("RL1206", expected=STATE_SIZE, found=len(raw))
-        self._put(int.from_bytes(raw[:8], "little"), int.from_bytes(raw[8:], "little"))
-        return self
+        if len(raw) != size:
+            raise error("RL1206", expected=size, found=len(raw))
+        return raw
 
     def get_state(self) -> Tensor:
         """The state as a byte tensor."""
@@ -275,73 +296,13 @@ class Generator:
 
     def clone_state(self) -> Self:
         """An independent generator in the same state."""
-        return type(self)(self.device).load_state_bytes(self.state_bytes())
+        return type(self)(self.device, self.algorithm).load_state_bytes(self.state_bytes())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.device,), self.state_bytes()
+        return type(self), (self.device, self.algorithm), self.state_bytes()
 
     def __setstate__(self, state: bytes) -> None:
         self.load_state_bytes(state)
-
-    def claim(self, blocks: int) -> tuple[int, int]:
-        """Reserve `blocks` Philox blocks; returns (seed, first block), read together."""
-        with self._lock:
-            seed, offset = self._seed, self._offset
-            self._offset = (offset + blocks) & MASK64
-        return seed, offset
-
-    def reserve(self, blocks: int) -> int:
-        """Reserve `blocks` Philox blocks; returns the first one's number."""
-        return self.claim(blocks)[1]
-
-    def words(self, count: int) -> U32Array:
-        """The next `count` words (whole blocks are consumed). May be read-only."""
-        blocks = (count + 3) >> 2
-        seed, offset = self.claim(blocks)
-        return self.words_at(seed, offset, blocks)[:count]
-
-    def words_at(self, seed: int, offset: int, blocks: int) -> U32Array:
-        """All words of the given blocks. May be read-only: small draws share a window of words
-        computed ahead, which grows while draws follow one another."""
-        if blocks > SMALL_BLOCKS:
-            return philox_blocks(seed, offset, blocks).reshape(-1).view(np.uint32)
-        size = WINDOW_FIRST
-        window = self._window
-        if window is not None and window[0] == seed:
-            start, stop = window[1], window[2]
-            if start <= offset:
-                if offset + blocks <= stop:
-                    begin = (offset - start) * 4
-                    return window[3][begin : begin + blocks * 4]
-                if offset <= stop:
-                    size = min((stop - start) * WINDOW_GROWTH, WINDOW_LIMIT)
-        size = max(size, blocks)
-        words = philox_blocks(seed, offset, size).reshape(-1).view(np.uint32)
-        words.setflags(write=False)
-        self._window = (seed, offset, offset + size, words)
-        return words[: blocks * 4]
-
-    def word_chunks(
-        self, count: int, width: int, chunk: int = CHUNK_BLOCKS
-    ) -> Iterator[tuple[int, int, U32Array]]:
-        """Reserve `width` words for each of `count` elements and yield (begin, end, words) pieces.
-
-        `words` holds whole blocks, so it may be longer than (end - begin) * width; it is
-        overwritten by the next piece. `begin` is a multiple of four.
-        """
-        blocks = (count * width + 3) >> 2
-        seed, offset = self.claim(blocks)
-        if blocks <= min(SMALL_BLOCKS, chunk):
-            yield 0, count, self.words_at(seed, offset, blocks)
-            return
-        buffer = np.empty((min(blocks, chunk), 2), np.uint64)
-        words = buffer.reshape(-1).view(np.uint32)
-        step = chunk * 4 // width
-        for begin in range(0, count, step):
-            end = min(count, begin + step)
-            size = ((end - begin) * width + 3) >> 2
-            fill_blocks(seed, offset + begin * width // 4, buffer[:size], chunk=chunk)
-            yield begin, end, words[: size * 4]
 
 
 default_generator = Generator()

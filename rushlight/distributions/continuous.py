@@ -585,7 +585,8 @@ class VonMises(Distribution):
                     (excess / second).log() + 1 - excess >= 0
                 )
                 drawn = (third - 0.5).sign() * cosine.clamp(-1, 1).acos()
-                angle = functions.where(open_ & accepted, drawn, angle)
+                # torch: angles found before are replaced too.
+                angle = functions.where(accepted, drawn, angle)
                 open_ = open_ & ~accepted
             turned = (angle + math.pi + self.loc.to(float64)) % (2 * math.pi) - math.pi
             return turned.to(self.loc.dtype)

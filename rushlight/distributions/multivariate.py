@@ -307,7 +307,11 @@ class LowRankMultivariateNormal(Distribution):
 
 
 class Wishart(ExponentialFamily):
-    """Scatter matrices of `df` normal vectors, by one of covariance, precision or factor."""
+    """Scatter matrices of `df` normal vectors, by one of covariance, precision or factor.
+
+    Seeds do not give torch's numbers here: torch takes regular draws for singular ones, and draws
+    them again.
+    """
 
     support = constraints.positive_definite
     has_rsample = True
@@ -457,7 +461,10 @@ class Wishart(ExponentialFamily):
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors of correlation matrices with densities det ** (concentration - 1)."""
+    """Cholesky factors of correlation matrices with densities det ** (concentration - 1).
+
+    Seeds do not give torch's numbers here: its marginals of rows from the third on are others.
+    """
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky

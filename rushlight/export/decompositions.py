@@ -277,15 +277,15 @@ class Decomposing:
         above = bool(self.kept)
         make_mode = (lambda: KeepingMode(self.kept)) if above else DecomposingMode
         tracing = Tracing(self.mode, self.rules, above, self.describe, make_mode)
-        random_state = (default_generator._seed, default_generator._offset)
+        random_state = default_generator.snapshot()
         with exporting(), changed(grad=False, fake=None), as_export(self.mode):
             try:
                 with self.mode:
                     facts = collect_facts(flat, given, False, above, make_mode)
-                default_generator._put(*random_state)
+                default_generator.restore(random_state)
                 module = trace_inference(flat, given, facts, tracing)
             finally:
-                default_generator._put(*random_state)
+                default_generator.restore(random_state)
         if any([entry.writes_geometry for entry in facts.inputs]):
             raise error("RL1502")
         return without_bases(module, facts), facts.returned_inputs, len(facts.tokens)

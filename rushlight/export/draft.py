@@ -214,14 +214,14 @@ def let_go(value: Any) -> Any:
 
 def watch(mod: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Watching:
     """What a run of a copy of the module reads; nothing else changes."""
-    random_state = (default_generator._seed, default_generator._offset)
+    random_state = default_generator.snapshot()
     given, named, twin = copy.deepcopy((args, kwargs, mod))
     watching = Watching()
     try:
         with watching:
             twin(*given, **named)
     finally:
-        default_generator._put(*random_state)
+        default_generator.restore(random_state)
     return watching
 
 

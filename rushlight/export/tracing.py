@@ -293,7 +293,7 @@ def trace_module(
     tensors = [mode.from_tensor(value, static_shapes=True) for value in held.tensors]
     state = LOCAL.state
     grad = state.grad if altitude.pre_dispatch else False
-    random_state = (default_generator._seed, default_generator._offset)
+    random_state = default_generator.snapshot()
     make_mode = ExportMode if altitude.pre_dispatch else None
     tracing = Tracing(
         mode, altitude.decompositions, altitude.pre_dispatch, origins.describe, make_mode
@@ -312,7 +312,7 @@ def trace_module(
                 return Traced(graph, held, flat.out_structure, [], 0, mode, watch.found)
             with mode:
                 facts = collect_facts(flat, given, False, altitude.pre_dispatch, make_mode)
-            default_generator._put(*random_state)
+            default_generator.restore(random_state)
             task = Task(flat, given, given, facts, mode, 0, keep_writes=False)
             if Duplicates.plan(task) is not None and drop_aliases(held):
                 return trace_module(module, held, leaves, structure, mode, altitude)
@@ -322,7 +322,7 @@ def trace_module(
             graph = trace_inference(flat, given, facts, tracing)
         finally:
             origins.calls.clear()
-            default_generator._put(*random_state)
+            default_generator.restore(random_state)
     return Traced(
         without_bases(graph, facts),
         held,

@@ -7,7 +7,6 @@ import warnings
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
-from rushlight.core.dtype import bool_
 from rushlight.opset import functions
 
 __all__ = [
@@ -81,23 +80,26 @@ def trunc_normal_(
         return (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) / 2.0
 
     likely = below(b) - below(a) > 0.3
+    # torch: bounds are compared at the tensor's precision.
+    low, high = (tensor.new_tensor(bound, requires_grad=False).item() for bound in (a, b))
     # Far in a tail few normal draws fall inside: even ones are kept by their relative density.
-    peak = (max(a, min(mean, b)) - mean) / std
+    log_peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+
+    def draw(target: Any) -> Any:
+        if likely:
+            return target.normal_(mean, std, generator=generator)
+        return target.uniform_(a, b, generator=generator)
 
     def rejected(drawn: Any) -> Any:
         if likely:
-            return (drawn < a) | (drawn > b)
-        density = (((drawn - mean) / std).pow(2) - peak**2) * -0.5
-        return drawn.new_empty(drawn.shape).uniform_(generator=generator).log() > density
+            return (drawn < low) | (drawn > high)
+        density = drawn.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(log_peak)
+        return functions.empty_like(tensor).uniform_(generator=generator).log_() > density
 
     with no_grad():
-        wrong = functions.ones(tensor.shape, dtype=bool_)
+        wrong = rejected(draw(tensor))
         while bool(wrong.any()):
-            drawn = tensor.new_empty(tensor.shape)
-            if likely:
-                drawn.normal_(mean, std, generator=generator)
-            else:
-                drawn.uniform_(a, b, generator=generator)
+            drawn = draw(functions.empty_like(tensor))
             tensor.copy_(drawn.where(wrong, tensor))
             wrong = wrong & rejected(drawn)
     return tensor

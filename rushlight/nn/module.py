@@ -12,7 +12,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from rushlight.autograd.grad_mode import no_grad
 from rushlight.base.naming import typename
 from rushlight.core import ports
 from rushlight.core.binding import as_dtype
@@ -22,6 +21,7 @@ from rushlight.core.hooks import HookDict, OwnedHook, RemovableHandle
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor, TensorType, set_requires_grad
 from rushlight.nn.conversion import convert_parameters
+from rushlight.nn.loading import load_value
 from rushlight.nn.registration import (
     BUFFER_HOOKS,
     MODULE_HOOKS,
@@ -252,13 +252,37 @@ class Module:
             or GLOBAL_FORWARD_PRE_HOOKS
             or GLOBAL_BACKWARD_HOOKS
             or GLOBAL_BACKWARD_PRE_HOOKS
+            or "_compiled_call_impl" in fields
         ):
             return self.forward(*args, **kwargs)
+        compiled = fields.get("_compiled_call_impl")
+        return (self._call_impl if compiled is None else compiled)(*args, **kwargs)
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        """A call that is not compiled."""
         from rushlight.nn.hooks import call_with_hooks
 
         return call_with_hooks(self, args, kwargs)
 
-    _call_impl = __call__
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile calls of this module, hooks and all; arguments are those of `torch.compile`.
+
+        >>> import rushlight as torch
+        >>> layer = torch.nn.Linear(2, 2)
+        >>> layer.compile(backend="eager")
+        >>> layer(torch.ones(2)).shape
+        torch.Size([2])
+        """
+        import rushlight
+
+        compiled = rushlight.compile(call_plainly, *args, **kwargs)
+        self.__dict__["_compiled_call_impl"] = functools.partial(compiled, self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled code belongs to this object.
+        state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)
+        return state
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -841,52 +865,5 @@ def wrong_conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError
     )
 
 
-def load_value(
-    module: Module, name: str, own: Any, value: Any, key: str, assign: bool, errors: list[str]
-) -> None:
-    from rushlight.nn.parameter import is_lazy
-
-    if not isinstance(value, Tensor):
-        errors.append(
-            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
-            f"object from checkpoint but received {type(value)}"
-        )
-        return
-    if is_lazy(own) and is_lazy(value):
-        # Neither has a shape or values: they are alike already.
-        if assign:
-            setattr(module, name, value)
-        return
-    if own.dim() == 0 and value.dim() == 1 and value.shape[0] == 1:
-        value = value[0]  # type: ignore[index]
-    if own.shape != value.shape:
-        errors.append(
-            f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
-            f"the shape in current model is {own.shape}."
-        )
-        return
-    if own.is_meta and not value.is_meta and not assign:
-        warnings.warn(
-            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter "
-            "in the current model, which is a no-op. (Did you mean to pass `assign=True` to assign "
-            "items in the state dictionary to their corresponding key in the module instead of "
-            "copying them in place?)",
-            stacklevel=2,
-        )
-    try:
-        with no_grad():
-            if not assign:
-                own.copy_(value)
-                return
-            if isinstance(own, Parameter):
-                if isinstance(value, Parameter):
-                    value.requires_grad_(own.requires_grad)
-                else:
-                    value = Parameter(value, requires_grad=own.requires_grad)
-            setattr(module, name, value)
-    except Exception as error:
-        errors.append(
-            f'While copying the parameter named "{key}", whose dimensions in the model are '
-            f"{own.size()} and whose dimensions in the checkpoint are {value.size()}, an exception "
-            f"occurred : {error.args}."
-        )
+def call_plainly(module: Module, *args: Any, **kwargs: Any) -> Any:
+    return module._call_impl(*args, **kwargs)

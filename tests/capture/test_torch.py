@@ -562,6 +562,36 @@ def test_compiled_functions_in_compiled_functions():
     assert len(counter.graphs) == 1
 
 
+def test_a_compiled_function_behind_a_break_is_called():
+    inner, outer = CompileCounter(), CompileCounter()
+
+    @torch.compile(backend=inner)
+    def callee(x):
+        y = x + 1
+        print(end="")
+        return y * 2
+
+    def caller(x):
+        return callee(x * 3) - 1
+
+    compiled = torch.compile(caller, backend=outer)
+    for _ in range(3):
+        assert compiled(torch.ones(2)).tolist() == [7.0, 7.0]
+    assert (inner.frame_count, outer.frame_count) == (2, 2)
+
+
+def test_functions_live_on_after_a_reset():
+    counter = CompileCounter()
+    scale = [2.0]
+    f = torch.compile(lambda x: x * scale[0] + torch.ones(2), backend=counter)
+    for number in range(4):
+        scale[0] = float(number)
+        for _ in range(3):
+            assert f(torch.ones(2)).tolist() == [number + 1.0] * 2
+        assert counter.frame_count == number + 1
+        compiling.reset()
+
+
 def test_generators_run_as_they_are():
     def f(x):
         yield x
@@ -580,21 +610,6 @@ def test_a_frame_that_cannot_be_captured_is_not_tried_for_ever():
     for _ in range(20):
         assert same(f(torch.ones(2)), compiled(torch.ones(2)))
     assert counters["graph_break"] == {"builtin: locals": 8}
-
-
-def test_nothing_is_captured_while_modes_are_active():
-    def f(x):
-        return x @ x
-
-    counter = CompileCounter()
-    compiled = torch.compile(f, backend=counter)
-    x = torch.ones(2, 2)
-    for _ in range(10):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            assert compiled(x).dtype is torch.bfloat16
-    assert counter.frame_count == 0
-    assert compiled(x).dtype is torch.float32
-    assert counter.frame_count == 1
 
 
 # -- autograd.Function -----------------------------------------------------------------------------

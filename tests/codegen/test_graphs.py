@@ -323,6 +323,17 @@ def test_without_knowledge_of_array_objects(monkeypatch: pytest.MonkeyPatch) -> 
     assert_same(compiled(*r.inputs), r.results)
 
 
+@pytest.mark.parametrize("dtype", [rushlight.int64, rushlight.int32, rushlight.uint8])
+def test_sums_with_integers_are_loops(dtype: Any) -> None:
+    r = Recording()
+    x = r.input(rushlight.arange(12).view(3, 4).to(dtype))
+    y = r.call(aten.add.Tensor, r.call(aten.mul.Tensor, x, 2), 1)
+    z = r.call(aten.sub.Tensor, y, x, alpha=3)
+    w = r.call(aten.rsub.Scalar, x, 2, 5)
+    (kernel,) = kernels(r.output(y, z, w))
+    assert len(kernel.loops) == 1
+
+
 def test_empty_and_zero_dim() -> None:
     r = Recording()
     x, s = r.input(randn(0, 3)), r.input(randn())

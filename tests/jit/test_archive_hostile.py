@@ -2,11 +2,19 @@
 
 import io
 import json
+import os
 import random
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
+
+import pytest
+
+import rushlight as torch
+from rushlight.base.errors import CheckpointError
+from tests.jit import fuzz_archive
 
 HERE = Path(__file__).parent
 HOME = HERE.parent / "reference" / "jit" / "archives"
@@ -167,3 +175,37 @@ def test_hostile_archives(tmp_path):
             wrong.append((name, outcome, events, seconds))
     assert not wrong
     assert len(found) > 90
+
+
+# How long a file may take, in seconds of this process.
+MOST_SECONDS = 5
+
+
+def check_changed(count, seed):
+    """Changed archives are read or refused, in bounded time, and what is read is whole."""
+    files = sorted(HOME.glob("*.pt"))
+    for name, raw in fuzz_archive.cases(files, count, seed):
+        start = time.process_time()
+        try:
+            module = torch.jit.load(io.BytesIO(raw))
+            for part in module.modules():
+                for method in part._c._get_methods():
+                    assert method.code
+                    assert method.function.program
+        except CheckpointError:
+            pass
+        except Exception as error:
+            raise AssertionError(f"{name}: {type(error).__name__}: {error}") from error
+        assert time.process_time() - start < MOST_SECONDS, name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_changed_archives(seed):
+    check_changed(60, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("FUZZ_ARCHIVE" not in os.environ, reason="set FUZZ_ARCHIVE to a count")
+@pytest.mark.parametrize("part", range(10))
+def test_many_changed_archives(part):
+    check_changed(int(os.environ["FUZZ_ARCHIVE"]) // 10, 100 + part)

@@ -49,6 +49,8 @@ FUNCTIONS = {
     ),
     "threshold": (lambda: [(t(3, 4), 0.1, 2.0)], {"inplace": FLAGS}),
     "glu": (lambda: [(t(4, 4),), (at(1.0),), (t(3, 3),)], {"dim": (-1, 0)}),
+    "sigmoid": (lambda: [(t(3, 4),)], {}),
+    "tanh": (lambda: [(t(3, 4),)], {}),
     "softsign": (lambda: [(t(3, 4),)], {}),
     "tanhshrink": (lambda: [(t(3, 4),)], {}),
     **{

@@ -38,6 +38,7 @@ from rushlight.jit.ir.types import (
     TupleType,
     Type,
 )
+from rushlight.jit.runtime.values import named_tuple
 from rushlight.jit.scripting.frontend import Checker, Parsed
 from rushlight.jit.scripting.functions import define_function
 from rushlight.jit.scripting.resolving import LANGUAGE, Resolver
@@ -241,6 +242,10 @@ class Importer:
             if each.value is not None:
                 defaults.append(literal(each.value, types[-1]))
         made = TupleType(types, dotted, fields, defaults)
+        try:
+            named_tuple(made)
+        except ValueError as reason:
+            raise refuse(f"the tuple {dotted} cannot be: {reason}") from None
         self.types[dotted] = made
         return made
 

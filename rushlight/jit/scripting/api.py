@@ -9,6 +9,7 @@ import warnings
 from typing import Any, NamedTuple
 
 from rushlight.jit import awaits, futures
+from rushlight.jit.naming import qualified_name
 from rushlight.jit.scripting.annotations import BroadcastingList, check_type, type_from_annotation
 from rushlight.jit.scripting.classes import compile_class, interface
 from rushlight.jit.scripting.functions import add_overload, compile_called, overloads_of
@@ -84,9 +85,9 @@ def script_function(function: Any) -> Any:
     form = script_form(function) or function
     if overloads_of(form):
         raise RuntimeError(
-            f"Function {function.__name__} cannot be directly compiled because it is overloaded. "
-            "It must be used in a context of a function where its inputs can determine which "
-            "overload to call."
+            f"Function {qualified_name(form)} cannot be directly compiled because it is "
+            "overloaded. It must be used in a context of a function where its inputs can determine "
+            "which overload to call."
         )
     compiled = compile_called(form)
     compiled.ensure_defined()

@@ -14,7 +14,12 @@ from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL
 from rushlight.opset.creation.copy import preserved
 from rushlight.opset.creation.create import empty, empty_like
-from rushlight.opset.creation.random import SEEDED, SEEDED_FUNCTION
+from rushlight.opset.creation.random import (
+    SEEDED,
+    SEEDED_FUNCTION,
+    drawn_in,
+    element_strides,
+)
 from rushlight.opset.kinds import RANDOM, Spec
 from rushlight.opset.registry import composite, find, op
 
@@ -95,6 +100,10 @@ define("alpha_dropout", alpha_dropped, False, element_samples)
 define("feature_alpha_dropout", alpha_dropped, True, feature_samples)
 
 
+def noise(generator: Any, shape: Any, dtype: Any, p: float) -> Any:
+    return sampling.bernoulli(generator, p, shape, dtype)
+
+
 native_dropout = op(
     "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
     kind=RANDOM,
@@ -132,7 +141,8 @@ def _(xp: Any, input: Any, p: float, train: bool | None) -> Any:
         return input.copy(), xp.ones(input.shape, xp.bool_)
     if p == 1:
         return xp.zeros(input.shape, input.dtype), xp.zeros(input.shape, xp.bool_)
-    mask = sampling.bernoulli(default_generator, 1 - p, input.shape, xp.bool_)
+    strides = geometry.like_strides(input.shape, element_strides(input))
+    mask = drawn_in(noise, default_generator, input.shape, strides, xp.bool_, (1 - p,))
     scale = xp.asarray(1.0 / (1.0 - p)).astype(input.dtype)
     return input * mask * scale, mask
 

@@ -72,17 +72,19 @@ def _(self: Any, noise: Any, lower: Any, upper: Any, training: bool, generator: 
 def _(
     xp: Any, self: Any, noise: Any, lower: Any, upper: Any, training: bool, generator: Any
 ) -> Any:
-    wide = np.float32 if self.dtype.itemsize == 2 else self.dtype
+    wide = np.float32 if self.dtype.itemsize == 2 else self.dtype.type
     if not training:
         slope = np.asarray((float(lower) + float(upper)) / 2, wide)
         values = self.astype(wide)
         return xp.where(self <= 0, values * slope, values).astype(self.dtype), noise.copy()
-    drawn = sampling.uniform(
-        drawn_from(generator), self.shape, self.dtype, float(lower), float(upper)
-    )
-    slopes = xp.where(self <= 0, drawn, xp.ones((), self.dtype)).astype(self.dtype)
-    values = (self.astype(wide) * slopes.astype(wide)).astype(self.dtype)
-    return values, slopes.astype(noise.dtype)
+    # torch: a slope is drawn for what is not positive only, in double precision, and rounded to a
+    # narrow type when it is kept only.
+    chosen = self <= 0
+    slopes = xp.ones(self.shape, wide)
+    drawn = sampling.uniform(drawn_from(generator), (int(chosen.sum()),), xp.float64)
+    first, last = float(wide(lower)), float(wide(upper))
+    slopes[chosen] = drawn * (last - first) + first
+    return (self.astype(wide) * slopes).astype(self.dtype), slopes.astype(noise.dtype)
 
 
 @composite(

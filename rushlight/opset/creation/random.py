@@ -1,7 +1,7 @@
 """Random numbers: creation, in-place filling, sampling.
 
-Every op draws from a `Generator`, the default one where none is given; what it draws depends on
-the generator's state and the element's position alone.
+Every op draws from a `Generator`, the default one where none is given. Elements are drawn in the
+order in which they lie in memory, as torch's iteration over tensors has it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from rushlight.arrays import sampling
 from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.device import preserve_format
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.promotion import BAREBONES_UNSIGNED
 from rushlight.core.rng import Generator, default_generator
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset.creation.copy import same_geometry, zeros_like
 from rushlight.opset.creation.create import (
     LIKE,
@@ -57,6 +58,46 @@ def element_type(self: Any, dtype: Any) -> Any:
     return self._dtype.np if isinstance(self, Tensor) else self.dtype
 
 
+def element_strides(source: Any) -> Any:
+    if isinstance(source, Tensor):
+        return strides_of(source)
+    return tuple([step // source.itemsize for step in source.strides])
+
+
+def memory_order(strides: Any) -> list[int]:
+    """The axes from the one with the longest steps on."""
+    return sorted(range(len(strides)), key=lambda axis: -strides[axis])
+
+
+def drawn_in(
+    draw: Any, generator: Any, shape: Any, strides: Any, dtype: Any, parameters: Any = ()
+) -> Any:
+    """An array of this shape, drawn in the order of a memory with these strides."""
+    if geometry.is_contiguous(shape, strides):
+        return draw(generator, shape, dtype, *parameters)
+    axes = memory_order(strides)
+    if draw is sampling.normal:
+        draw = scattered_normal
+    drawn = draw(generator, tuple([shape[axis] for axis in axes]), dtype, *parameters)
+    return drawn.transpose(np.argsort(axes))
+
+
+def scattered_normal(
+    generator: Any, shape: Any, dtype: Any, mean: float = 0.0, std: float = 1.0
+) -> Any:
+    return sampling.normal(generator, shape, dtype, mean, std, False)
+
+
+def drawn_like(draw: Any, generator: Any, source: Any, options: Any, parameters: Any = ()) -> Any:
+    """What a `..._like` op draws; `options` are its last arguments, from the dtype on."""
+    dtype, memory_format = element_type(source, options[0]), options[-1]
+    shape = tuple(source.shape)
+    strides = geometry.strides_for_memory_format(
+        shape, memory_format or preserve_format, element_strides(source)
+    )
+    return drawn_in(draw, drawn_from(generator), shape, strides, dtype, parameters)
+
+
 # -- creation --------------------------------------------------------------------------------------
 
 
@@ -87,9 +128,7 @@ def sized_family(name: str, draw: Any) -> None:
         layout="shape",
         tags=SEEDED,
         shape=like_spec,
-        kernel=lambda xp, self, dtype, *rest: draw(
-            default_generator, self.shape, element_type(self, dtype)
-        ),
+        kernel=lambda xp, self, *options: drawn_like(draw, None, self, options),
     )
     op(
         f"{name}_like.generator(Tensor self, *, Generator? generator, {LIKE}) -> Tensor",
@@ -98,9 +137,7 @@ def sized_family(name: str, draw: Any) -> None:
         layout="shape",
         tags=SEEDED,
         shape=lambda self, generator, *rest: like_spec(self, *rest),
-        kernel=lambda xp, self, generator, dtype, *rest: draw(
-            drawn_from(generator), self.shape, element_type(self, dtype)
-        ),
+        kernel=lambda xp, self, generator, *options: drawn_like(draw, generator, self, options),
     )
 
     def drawn(size: Any, generator: Any, dtype: Any) -> Any:
@@ -171,10 +208,9 @@ def integer_like_spec(first: int, seeded: bool) -> Any:
 
 def integer_like_kernel(first: int, seeded: bool) -> Any:
     def kernel(xp: Any, self: Any, *rest: Any) -> Any:
-        low, high = (0, rest[0]) if first == 1 else rest[:2]
-        generator = drawn_from(rest[first] if seeded else None)
-        dtype = element_type(self, rest[first + seeded])
-        return sampling.integers(generator, self.shape, dtype, low, high)
+        bounds = (0, rest[0]) if first == 1 else rest[:2]
+        generator = rest[first] if seeded else None
+        return drawn_like(sampling.integers, generator, self, rest[first + seeded :], bounds)
 
     return kernel
 
@@ -214,10 +250,9 @@ def below_tensor(first: int) -> Any:
     """A kernel; `first` is the place of the generator, or of what follows it."""
 
     def kernel(xp: Any, self: Any, high: Any, *rest: Any) -> Any:
-        generator = drawn_from(rest[0] if first else None)
-        return sampling.integers(
-            generator, self.shape, element_type(self, rest[first]), 0, int(high.item())
-        )
+        generator = rest[0] if first else None
+        bounds = (0, int(high.item()))
+        return drawn_like(sampling.integers, generator, self, rest[first:], bounds)
 
     return kernel
 
@@ -276,10 +311,19 @@ def check_deviations(std: Any) -> None:
 
 def scaled_normal(xp: Any, generator: Any, mean: Any, std: Any) -> Any:
     shape = geometry.broadcast_shapes(xp.shape(mean), xp.shape(std))
-    source = mean if isinstance(mean, np.ndarray) else std
-    unit = sampling.normal(drawn_from(generator), shape, source.dtype)
-    wide = unit.astype(np.float32) if source.dtype.itemsize == 2 else unit
-    return (wide * std + mean).astype(source.dtype)
+    dtype = (mean if isinstance(mean, np.ndarray) else std).dtype
+    generator = drawn_from(generator)
+    if not isinstance(std, np.ndarray):
+        return rounded_sum(sampling.normal(generator, shape, dtype, 0.0, std), mean, dtype)
+    # torch: scaled and shifted one after the other, with a rounding after each.
+    scaled = (sampling.normal(generator, shape, dtype) * std).astype(dtype, copy=False)
+    return rounded_sum(scaled, mean, dtype)
+
+
+def rounded_sum(values: Any, mean: Any, dtype: Any) -> Any:
+    # torch: a number is taken at the tensor's precision.
+    mean = mean if isinstance(mean, np.ndarray) else np.asarray(mean).astype(dtype)
+    return (values + mean).astype(dtype, copy=False)
 
 
 normal_tensor_float = op(
@@ -381,10 +425,13 @@ def filler(
     """
 
     def kernel(xp: Any, self: Any, *rest: Any) -> Any:
-        return draw(drawn_from(rest[-1]), self.shape, self.dtype, *rest[:-1])
+        strides = geometry.like_strides(self.shape, element_strides(self))
+        generator = drawn_from(rest[-1])
+        return drawn_in(draw, generator, self.shape, strides, self.dtype, rest[:-1])
 
     def fill(xp: Any, self: Any, *rest: Any) -> None:
-        self[...] = kernel(xp, self, *rest)
+        strides, generator = element_strides(self), drawn_from(rest[-1])
+        self[...] = drawn_in(draw, generator, self.shape, strides, self.dtype, rest[:-1])
 
     base = op(
         schema,
@@ -431,10 +478,6 @@ filler(f"random.to(Tensor self, int to, {GENERATOR}", below, node_index=1)
 filler(f"random(Tensor self, {GENERATOR}", sampling.full_range_bits, node_index=2)
 
 
-def with_probability(generator: Any, shape: Any, dtype: Any, p: float) -> Any:
-    return sampling.bernoulli(generator, p, shape, dtype)
-
-
 def plain_geometry(self: Any, *rest: Any) -> Any:
     return Spec(self.shape, self._dtype)
 
@@ -453,7 +496,7 @@ bernoulli = op(
 )
 
 
-def bernoulli_draws(self: Any, p: Any, generator: Any) -> Any:
+def bernoulli_draws(self: Any, p: Any, generator: Any, strides: Any = None) -> Any:
     """Zeros and ones in the shape and dtype of `self`; `p` is an array or a number."""
     each = isinstance(p, np.ndarray)
     refuse_dtype(
@@ -462,7 +505,13 @@ def bernoulli_draws(self: Any, p: Any, generator: Any) -> Any:
     if each:
         refuse_dtype("bernoulli_tensor_cpu_p_", p, lambda dtype: dtype.is_floating_point)
         geometry.broadcast_shapes(self.shape, p.shape)
-    return sampling.bernoulli(drawn_from(generator), p, self.shape, self.dtype)
+    generator = drawn_from(generator)
+    if strides is None or geometry.is_contiguous(self.shape, strides):
+        return sampling.bernoulli(generator, p, self.shape, self.dtype)
+    axes = memory_order(strides)
+    shape = [self.shape[axis] for axis in axes]
+    p = np.broadcast_to(p, self.shape).transpose(axes) if each else p
+    return sampling.bernoulli(generator, p, shape, self.dtype).transpose(np.argsort(axes))
 
 
 def is_countable(dtype: Any) -> bool:
@@ -490,12 +539,14 @@ bernoulli_tensor = op(
     shape=same_geometry,
     node_index=1,
     vjp={"self": lambda grad: zeros_like(grad), "p": lambda grad, p_shape: grad.new_zeros(p_shape)},
-    kernel=lambda xp, self, p, generator: bernoulli_draws(self, p, generator),
+    kernel=lambda xp, self, p, generator: bernoulli_draws(
+        self, p, generator, geometry.like_strides(self.shape, element_strides(self))
+    ),
 )
 
 
 def fill_bernoulli(xp: Any, self: Any, p: Any, generator: Any) -> None:
-    self[...] = bernoulli_draws(self, p, generator)
+    self[...] = bernoulli_draws(self, p, generator, element_strides(self))
 
 
 mutation(

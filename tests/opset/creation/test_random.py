@@ -56,11 +56,13 @@ def test_generators_are_apart() -> None:
     assert rl.rand(2).tolist() == inside
 
 
-def test_elements_do_not_depend_on_layout() -> None:
+def test_elements_are_drawn_in_the_order_of_memory() -> None:
     rl.manual_seed(0)
-    dense = rl.zeros(3, 4).uniform_()
+    dense = rl.zeros(4, 3).uniform_()
     rl.manual_seed(0)
-    assert rl.zeros(4, 3).t().uniform_().tolist() == dense.tolist()
+    assert rl.zeros(4, 3).t().uniform_().t().tolist() == dense.tolist()
+    rl.manual_seed(0)
+    assert rl.rand_like(rl.zeros(4, 3).t()).t().tolist() == dense.tolist()
 
 
 def test_dtypes_and_shapes() -> None:

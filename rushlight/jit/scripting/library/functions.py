@@ -132,6 +132,14 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return aten.glu(input, dim)
 
 
+def sigmoid(input: Tensor) -> Tensor:
+    return input.sigmoid()
+
+
+def tanh(input: Tensor) -> Tensor:
+    return input.tanh()
+
+
 def softsign(input: Tensor) -> Tensor:
     return input / (input.abs() + 1)
 

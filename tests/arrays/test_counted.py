@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rushlight.arrays import sampling
-from rushlight.core import rng
-from rushlight.core.rng import Generator
+from rushlight.core import philox as rng
+from rushlight.core.philox import PhiloxGenerator as Generator
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 FLOATS = [np.dtype(np.float16), BFLOAT16, np.dtype(np.float32), np.dtype(np.float64)]
@@ -481,9 +481,9 @@ def test_element_depends_on_its_index_alone(name, monkeypatch):
     whole = draw(seeded(), 5000)
     for n in (1, 2, 3, 100, 1999):
         np.testing.assert_allclose(draw(seeded(), n), whole[:n], rtol=1e-5)
-    chunked = rng.Generator.word_chunks
+    chunked = rng.PhiloxGenerator.word_chunks
     monkeypatch.setattr(
-        rng.Generator, "word_chunks", lambda gen, count, width: chunked(gen, count, width, 64)
+        rng.PhiloxGenerator, "word_chunks", lambda gen, count, width: chunked(gen, count, width, 64)
     )
     np.testing.assert_allclose(draw(seeded(), 5000), whole, rtol=1e-5)
 

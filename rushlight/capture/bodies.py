@@ -1,0 +1,310 @@
+"""Functions that take functions: transforms, `cond` and checkpoints in captured code.
+
+The function is captured into a graph of its own, whose inputs are the tensors it is given and what
+it uses of the outside. The call is one node of the graph around it, which runs the transform on the
+body when the graph runs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from rushlight.autograd.checkpoint import checkpoint
+from rushlight.capture.function import graph_module
+from rushlight.capture.outcomes import Break
+from rushlight.capture.recording import EXAMPLE, Recording
+from rushlight.capture.values import Const, Dict, Seq, Tensor, Transformed
+from rushlight.func import derivatives
+from rushlight.func.vmap import vmap
+from rushlight.higher_order.cond import cond
+
+__all__ = ["TRANSFORMS", "apply", "special"]
+
+
+class Body:
+    """A function captured on tensors in the place of some of its arguments."""
+
+    def __init__(self, t: Any, f: Any, args: list[Any], examples: list[Any]) -> None:
+        self.t = t
+        outer, effects = t.recording, len(t.effects)
+        body = self.recording = t.recording = Recording(t.stack_trace)
+        inputs = [
+            Tensor(example, body.add_input(f"arg_{number}", example))
+            for number, example in enumerate(examples)
+        ]
+        self.count = len(inputs)
+        given = iter(inputs)
+        try:
+            self.result = t.real(t.call(f, [replaced(t, a, given) for a in args], {}))
+        finally:
+            t.recording = outer
+        if len(t.effects) != effects:
+            raise Break("side effect in a function that is transformed")
+        self.outputs: list[Any] = []
+        self.shape = self.flattened(self.result)
+
+    def flattened(self, v: Any) -> Any:
+        """The structure of a result, with numbers in the place of its tensors."""
+        v = self.t.real(v)
+        if isinstance(v, Tensor):
+            self.outputs.append(v)
+            return len(self.outputs) - 1
+        if isinstance(v, Seq) and v.kind in (tuple, list):
+            return v.kind(map(self.flattened, v.items))
+        if isinstance(v, Dict) and v.kind is dict:
+            return {key: self.flattened(item) for key, item in v.items.items()}
+        raise Break("a transformed function gives something that is no tensor")
+
+    def uses(self, nodes: list[Any]) -> None:
+        """Take what another body uses as inputs too, in the same order."""
+        body = self.recording
+        inputs = [body.lift(node) for node in nodes]
+        order = [*body.inputs[: self.count], *inputs]
+        for before, node in itertools.pairwise(order):
+            before.append(node)
+        body.inputs = order
+
+    def module(self) -> Any:
+        body = self.recording
+        body.graph.output(tuple(body.lift(self.t.node(v)) for v in self.outputs))
+        return graph_module(body)
+
+
+def replaced(t: Any, v: Any, given: Any) -> Any:
+    """An argument with the body's inputs in the place of its tensors."""
+    v = t.real(v)
+    if isinstance(v, Tensor):
+        return next(given)
+    if isinstance(v, Seq) and v.kind in (tuple, list):
+        return Seq(v.kind, [replaced(t, item, given) for item in v.items])
+    if isinstance(v, Dict):
+        return Dict({key: replaced(t, item, given) for key, item in v.items.items()}, kind=v.kind)
+    return v
+
+
+def tensors_in(t: Any, v: Any) -> list[Any]:
+    v = t.real(v)
+    if isinstance(v, Tensor):
+        return [v]
+    items = v.items.values() if isinstance(v, Dict) else v.items if isinstance(v, Seq) else ()
+    return [x for item in items for x in tensors_in(t, item)]
+
+
+def unflattened(shape: Any, values: list[Any]) -> Any:
+    """A result from the tensors of it."""
+    if isinstance(shape, int):
+        return values[shape]
+    if isinstance(shape, dict):
+        return {key: unflattened(item, values) for key, item in shape.items()}
+    return type(shape)(unflattened(item, values) for item in shape)
+
+
+def emit(t: Any, target: Any, bodies: list[Body], before: list[Any], tensors: list[Any]) -> Any:
+    """The result of `target(*before, *modules, tensors, what the bodies use)`."""
+    outer: Recording = t.recording
+    used = list({node: None for body in bodies for node in body.recording.lifted})
+    nodes = [t.node(v) for v in tensors]
+    modules = []
+    for body in bodies:
+        body.uses(used)
+        name = f"body_{t.world.bodies}"
+        t.world.bodies += 1
+        modules.append(outer.add_attribute(name, body.module()))
+    examples = [node.meta[EXAMPLE] for node in modules]
+    given = [[node.meta[EXAMPLE] for node in group] for group in (nodes, used)]
+    plain = [x.meta[EXAMPLE] if hasattr(x, "meta") else x for x in before]
+    example = t.world.run("call_function", target, [*plain, *examples, *given], {}, t.modes)
+    node = outer.add("call_function", target, [*before, *modules, nodes, used], {}, example)
+    return t.outputs(node, example)
+
+
+def as_function(body: Any, used: list[Any], shape: Any) -> Any:
+    return lambda *args: unflattened(shape, body(*args, *used))
+
+
+# -- transforms ------------------------------------------------------------------------------------
+
+TRANSFORMS: set[Any] = {
+    vmap, derivatives.grad, derivatives.grad_and_value, derivatives.jacrev, derivatives.jacfwd,
+    derivatives.hessian,
+}  # fmt: skip
+
+
+def run_transform(
+    name: str, options: dict[str, Any], shape: Any, body: Any, tensors: list[Any], used: list[Any]
+) -> Any:
+    """A transform of a captured body, applied."""
+    make = vmap if name == "vmap" else getattr(derivatives, name)
+    return make(as_function(body, used, shape), **options)(*tensors)
+
+
+def run_jvp(shape: Any, body: Any, tensors: list[Any], used: list[Any]) -> Any:
+    half = len(tensors) // 2
+    primals, tangents = tuple(tensors[:half]), tuple(tensors[half:])
+    return derivatives.jvp(as_function(body, used, shape), primals, tangents)
+
+
+def run_pullback(
+    shape: Any, count: int, body: Any, tensors: list[Any], used: list[Any]
+) -> tuple[Any, ...]:
+    _, pull = derivatives.vjp(as_function(body, used, shape), *tensors[:count])
+    found: tuple[Any, ...] = pull(unflattened(shape, tensors[count:]))
+    return found
+
+
+def special(t: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The result of a call of a function that takes functions; None where `f` is none."""
+    if f in TRANSFORMS:
+        options = {key: t.python(v) for key, v in kwargs.items()}
+        return Transformed(f, args[0], [t.python(a) for a in args[1:]], options, t.position)
+    if "_nested_region" in f.__dict__:
+        return apply_region(t, f._nested_region, args, kwargs)
+    if f is derivatives.jvp:
+        return apply_jvp(t, args, kwargs)
+    if f is derivatives.vjp:
+        return apply_vjp(t, args, kwargs)
+    if f is cond:
+        return apply_cond(t, *args, **kwargs)
+    if f is checkpoint:
+        return apply_checkpoint(t, args, kwargs)
+    return None
+
+
+def apply(t: Any, f: Transformed, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The result of a call of a transformed function."""
+    if f.transform is derivatives.vjp:
+        return f.made(*args)
+    if kwargs:
+        raise Break("a transformed function with keyword arguments")
+    name = f.transform.__name__
+    options = dict(f.options)
+    names = ("in_dims", "out_dims", "randomness") if name == "vmap" else ("argnums", "has_aux")
+    options |= zip(names, f.args)
+    args = [t.real(a) for a in args]
+    if not args or not all(isinstance(a, Tensor) for a in args):
+        raise Break(f"{name} of arguments that are no tensors")
+    examples = [a.example for a in args]
+    if name == "vmap":
+        examples = unbatched(t, examples, options)
+    body = Body(t, f.function, args, examples)
+    if body.recording.draws:
+        raise Break(f"{name} of random numbers")
+    is_plain = isinstance(body.shape, int) or options.get("has_aux") or name == "vmap"
+    if not is_plain:
+        raise Break(f"{name} of a function of several results")
+    return emit(t, run_transform, [body], [name, options, body.shape], args)
+
+
+def unbatched(t: Any, examples: list[Any], options: dict[str, Any]) -> list[Any]:
+    """Examples of single samples."""
+    dims = options.get("in_dims", 0)
+    dims = (dims,) * len(examples) if isinstance(dims, int) else tuple(dims)
+    if len(dims) != len(examples) or not all(isinstance(dim, int | None) for dim in dims):
+        raise Break("vmap with nested in_dims")
+    if options.get("randomness", "error") != "error" or options.get("chunk_size") is not None:
+        raise Break("vmap with options")
+
+    def one(example: Any, dim: int | None) -> Any:
+        if dim is None:
+            return example
+        return t.world.run("call_method", "select", [example, dim, 0], {}, t.modes)
+
+    return [one(example, dim) for example, dim in zip(examples, dims)]
+
+
+def apply_jvp(t: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if kwargs or len(args) != 3:
+        raise Break("jvp with options")
+    primals, tangents = (tensors_in(t, a) for a in args[1:])
+    body = Body(t, args[0], t.iterate(args[1]), [v.example for v in primals])
+    return emit(t, run_jvp, [body], [body.shape], [*primals, *tangents])
+
+
+def apply_vjp(t: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The result, and a function that runs the body again for its gradient."""
+    f, *primals = args
+    primals = [t.real(a) for a in primals]
+    if kwargs or not all(isinstance(a, Tensor) for a in primals):
+        raise Break("vjp with options")
+    body = Body(t, f, primals, [v.example for v in primals])
+    if body.recording.draws:
+        raise Break("vjp of random numbers")
+    result = t.call(f, primals, {})
+
+    def pull(cotangents: Any) -> Any:
+        given = tensors_in(t, cotangents)
+        before = [body.shape, len(primals)]
+        return emit(t, run_pullback, [body], before, [*primals, *given])
+
+    pullback = Transformed(derivatives.vjp, f, [], {}, t.position)
+    pullback.made = pull
+    return Seq(tuple, [result, pullback])
+
+
+# -- control flow and checkpoints ------------------------------------------------------------------
+
+
+def run_cond(
+    pred: Any, if_true: Any, if_false: Any, tensors: list[Any], used: list[Any]
+) -> tuple[Any, ...]:
+    found: tuple[Any, ...] = cond(pred, if_true, if_false, (*tensors, *used))
+    return found
+
+
+def apply_cond(t: Any, pred: Any, true_fn: Any, false_fn: Any, operands: Any = None) -> Any:
+    pred = t.real(pred)
+    args = t.iterate(operands) if operands is not None else []
+    if isinstance(pred, Const):
+        return t.call(true_fn if pred.value else false_fn, args, {})
+    if not isinstance(pred, Tensor):
+        raise Break("cond of something that is no tensor")
+    tensors = [x for a in args for x in tensors_in(t, a)]
+    bodies = [Body(t, f, args, [v.example for v in tensors]) for f in (true_fn, false_fn)]
+    if bodies[0].shape != bodies[1].shape:
+        raise Break("cond of branches with different results")
+    found = emit(t, run_cond, bodies, [t.node(pred)], tensors)
+    return restored(bodies[0].shape, found.items)
+
+
+def restored(shape: Any, items: list[Any]) -> Any:
+    """A result of variables."""
+    if isinstance(shape, int):
+        return items[shape]
+    if isinstance(shape, dict):
+        return Dict({key: restored(part, items) for key, part in shape.items()})
+    return Seq(type(shape), [restored(part, items) for part in shape])
+
+
+def run_checkpoint(
+    options: dict[str, Any], body: Any, tensors: list[Any], used: list[Any]
+) -> tuple[Any, ...]:
+    found: tuple[Any, ...] = checkpoint(body, *tensors, *used, **options)
+    return found
+
+
+def run_region(body: Any, tensors: list[Any], used: list[Any]) -> Any:
+    """A graph inside a graph."""
+    return body(*tensors, *used)
+
+
+def apply_region(t: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if kwargs:
+        raise Break("nested_compile_region with keyword arguments")
+    tensors = [x for a in args for x in tensors_in(t, a)]
+    body = Body(t, t.lift(f), args, [v.example for v in tensors])
+    found = emit(t, run_region, [body], [], tensors)
+    return restored(body.shape, found.items)
+
+
+def apply_checkpoint(t: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    options = {key: t.python(v) for key, v in kwargs.items()}
+    if options.get("use_reentrant") is not False or set(options) - {
+        "use_reentrant", "preserve_rng_state", "determinism_check", "debug",
+    }:  # fmt: skip
+        raise Break("checkpoint with options")
+    f, *given = args
+    tensors = [x for a in given for x in tensors_in(t, a)]
+    body = Body(t, f, given, [v.example for v in tensors])
+    found = emit(t, run_checkpoint, [body], [options], tensors)
+    return restored(body.shape, found.items)

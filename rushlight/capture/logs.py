@@ -1,0 +1,27 @@
+"""What capture tells the user while it works: `RUSHLIGHT_LOGS=graph_breaks,guards,recompiles`.
+
+Topics are graph_breaks, guards, recompiles, graph_code and kernel. Lines go to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from rushlight.base.config import config
+
+__all__ = ["TOPICS", "is_on", "write"]
+
+TOPICS = ("graph_breaks", "guards", "recompiles", "graph_code", "kernel")
+
+
+def is_on(topic: str) -> bool:
+    """Whether the user asked for a topic."""
+    chosen = config.logs
+    return bool(chosen) and topic in [name.strip() for name in chosen.split(",")]
+
+
+def write(topic: str, text: str) -> None:
+    """Tell the user about a topic, where asked for."""
+    if is_on(topic):
+        for line in text.splitlines():
+            print(f"[{topic}] {line}", file=sys.stderr)

@@ -1,0 +1,128 @@
+"""Graphs that raise in the middle: handlers, effects, writes, random numbers as in eager code."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight.compiler import compiling
+from rushlight.compiler.counting import CompileCounter
+
+
+@pytest.fixture(autouse=True)
+def clean():
+    yield
+    compiling.reset()
+
+
+def lookup(table, i):
+    return F.embedding(i, table)
+
+
+def write_then_raise(x, i, log):
+    x.add_(1)
+    log.append("before")
+    y = lookup(x, i)
+    log.append("behind")
+    return y
+
+
+def raise_then_write(x, i, log):
+    log.append("before")
+    y = lookup(x, i)
+    x.mul_(3)
+    log.append("behind")
+    return y
+
+
+def write_in_try(x, i, log):
+    try:
+        x.add_(1)
+        y = lookup(x, i)
+        x.add_(10)
+    except (IndexError, RuntimeError):
+        y = x * 2
+    finally:
+        x.mul_(2)
+    return y
+
+
+def draw_then_raise(x, i, log):
+    noise = torch.rand(3)
+    log.append(1)
+    y = lookup(x, i)
+    return y + noise[0]
+
+
+def draw_in_try(x, i, log):
+    noise = torch.rand(3)
+    try:
+        y = lookup(x, i)
+    except (IndexError, RuntimeError):
+        y = torch.rand(3)
+    return y, noise, torch.rand(1)
+
+
+def hidden_write(x, i, log):
+    log.append("before")
+    mean, var = torch.zeros(3), torch.ones(3)
+    F.batch_norm(x, x[0], var, training=True)
+    y = lookup(x, i)
+    log.append("behind")
+    return y, mean
+
+
+PROGRAMS = [
+    write_then_raise, raise_then_write, write_in_try, draw_then_raise, draw_in_try, hidden_write,
+]  # fmt: skip
+
+
+def outcome(f, index, shift):
+    torch.manual_seed(7)
+    x, i, log = torch.arange(9.0).reshape(3, 3) + shift, torch.tensor([0, index]), []
+    try:
+        result = repr(f(x, i, log))
+    except (IndexError, RuntimeError) as error:
+        result = type(error).__name__, str(error)
+    return result, repr(x), log, repr(torch.rand(2))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_a_graph_that_raises(program, backend):
+    compiled = torch.compile(program, backend=backend)
+    for index in (1, 9, 2, 9):
+        assert outcome(compiled, index, 0) == outcome(program, index, 0)
+
+
+def test_programs_that_cannot_raise_stay_whole():
+    counter = CompileCounter()
+
+    @torch.compile(backend=counter)
+    def f(x, log):
+        x.add_(1)
+        log.append(1)
+        x[0] = 3
+        return x[1] * F.dropout(x, 0.5)
+
+    f(torch.ones(3, 3), [])
+    assert counter.frame_count == 1
+
+
+def test_inputs_that_share_memory_are_another_entry():
+    counter = CompileCounter()
+    f = torch.compile(lambda a, b: a.mul_(2) + b, backend=counter)
+    f(torch.ones(2), torch.ones(2))
+    f(torch.ones(2), torch.ones(2))
+    assert counter.frame_count == 1
+    base = torch.ones(4)
+    f(base[:2], base[2:])
+    f(base[:2], base[2:])
+    assert counter.frame_count == 2
+    f(base[:2], base[1:3])
+    assert counter.frame_count == 3
+    g = torch.compile(lambda a, b: a * 2 + b, backend=counter)
+    g(torch.ones(2), torch.ones(2))
+    g(base[:2], base[1:3])
+    assert counter.frame_count == 4
