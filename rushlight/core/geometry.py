@@ -574,15 +574,6 @@ def is_overlapping(sizes: Ints, strides: Ints) -> bool:
     return internal_overlap(sizes, strides) == OVERLAP
 
 
-def check_no_internal_overlap(sizes: Ints, strides: Ints) -> None:
-    """Refuse to write to a tensor whose elements share memory."""
-    if is_overlapping(sizes, strides):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a"
-            " single memory location. Please clone() the tensor before performing the operation."
-        )
-
-
 # --- shapes -------------------------------------------------------------------------------
 
 
