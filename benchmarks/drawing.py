@@ -5,7 +5,6 @@ python benchmarks/drawing.py --json drawing.json
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from harness import arguments, finish, import_torch, report
@@ -13,7 +12,7 @@ from harness import arguments, finish, import_torch, report
 # isort: split
 import rushlight
 
-BARS = {"rand 1M": 1.0, "randn 1M": 1.0, "randn 1M, four threads": 1.0, "dropout 1M": 1.0}
+BARS = {"rand 1M": 1.0, "randn 1M": 1.0, "dropout 1M": 1.0}
 MANY = 1_000_000
 
 
@@ -40,23 +39,10 @@ def cases(t: Any) -> dict[str, Any]:
     }
 
 
-def with_threads(function: Callable[[], Any]) -> Callable[[], None]:
-    """The same with four threads here; torch has one for all random numbers."""
-
-    def run() -> None:
-        rushlight.set_num_threads(4)
-        function()
-        rushlight.set_num_threads(1)
-
-    return run
-
-
 def main() -> None:
     options = arguments(__doc__ or "")
     torch = import_torch()
     ours, theirs = cases(rushlight), cases(torch)
-    ours["randn 1M, four threads"] = with_threads(ours["randn 1M"])
-    theirs["randn 1M, four threads"] = theirs["randn 1M"]
     table = {
         name: {"rushlight": ours[name], "torch": theirs[name]} for name in ours if options.k in name
     }

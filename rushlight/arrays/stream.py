@@ -9,7 +9,6 @@ C-contiguous and filled in order; `sampling` checks what is given.
 from __future__ import annotations
 
 import math
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,15 +35,13 @@ UNIT = np.float32(SCALE24)
 HALF, LOW_53 = np.array(32, np.uint64), np.array(MASK53, np.uint64)
 # Words that are turned into numbers at once: whole blocks of the twister and of normals, which stay
 # in the cache with all that is computed on the way.
-LOT = 624 * 104
+LOT = 624 * 52
 # From here on torch takes two words for an integer.
 WIDE_SPAN = 1 << 28
 # Below this torch shuffles from the front, with one word for each element.
 LONG_PERMUTATION = 0xFFFFFFFF // 20
 # From here on arrays beat a loop over the elements.
 VECTORISED_SHUFFLE = 500
-# Draws of this many normals are worth threads, of which so many keep up with the twister.
-LONG_DRAW, MEMBERS = 1 << 18, 4
 TWO_PI = 2.0 * math.pi
 
 
@@ -201,9 +198,11 @@ def normal_blocks32(gen: Generator, count: int, takes_all: bool) -> F32Array:
     whole = count & ~15
     rest = count - whole
     first = max(whole - 1, 0) // LOT * LOT
-    with gen.lock, Crew(first) as crew:
+    with gen.lock:
         for begin in range(0, first, LOT):
-            crew.give(normals_of, gen.take(LOT), out[begin : begin + LOT])
+            part = out[begin : begin + LOT]
+            unit32(gen.take(LOT), part)
+            boxmuller.transform32(part)
         last = np.empty(whole - first + (16 if rest else 0), np.float32)
         unit32(gen.take(whole - first), last[: whole - first])
         if rest:
@@ -217,51 +216,12 @@ def normal_blocks32(gen: Generator, count: int, takes_all: bool) -> F32Array:
     return out
 
 
-def normals_of(words: U32Array, out: F32Array) -> None:
-    unit32(words, out)
-    boxmuller.transform32(out)
-
-
-class Crew:
-    """Threads that compute with words while the next ones are drawn. Short draws do without, and
-    so does a process that is told to use one thread."""
-
-    def __init__(self, count: int) -> None:
-        self.pool: Any = None
-        self.tasks: list[Any] = []
-        if count >= LONG_DRAW:
-            from rushlight.arrays.threads import blas_threads
-
-            members = min(blas_threads() or os.cpu_count() or 1, MEMBERS)
-            if members > 1:
-                from concurrent.futures import ThreadPoolExecutor
-
-                # Of this draw only: threads do not survive a fork.
-                self.pool = ThreadPoolExecutor(members, "rushlight-random")
-
-    def __enter__(self) -> Crew:
-        return self
-
-    def give(self, task: Callable[..., None], *args: Any) -> None:
-        if self.pool is None:
-            task(*args)
-        else:
-            self.tasks.append(self.pool.submit(task, *args))
-
-    def __exit__(self, *exception: object) -> None:
-        if self.pool is not None:
-            self.pool.shutdown()
-        for task in self.tasks:
-            task.result()
-
-
 def normal_blocks64(gen: Generator, count: int) -> F64Array:
     whole = count & ~15
-    with gen.lock, Crew(whole) as crew:
+    with gen.lock:
         out = doubles(gen, count)
-        for begin in range(0, whole, LOT):
-            crew.give(boxmuller.transform64, out[begin : min(begin + LOT, whole)])
         last = doubles(gen, 16 if count != whole else 0)
+    boxmuller.transform64(out[:whole])
     if count != whole:
         boxmuller.transform64(last)
         out[count - 16 :] = last

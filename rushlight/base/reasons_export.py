@@ -156,9 +156,4 @@ EXPORT_REASONS: dict[str, Reason] = {
         "Models are made from exported programs only.",
         "torch.onnx.export(model, args, path, dynamic_shapes=...) makes one.",
     ),
-    "RL1589": Reason(
-        "Rushlight does not write {what}",
-        "Without its weights a model computes nothing.",
-        "Save with the defaults, or with external_data=True.",
-    ),
 }

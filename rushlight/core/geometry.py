@@ -500,19 +500,28 @@ def broadcast_strides(out_shape: Ints, sizes: Ints, strides: Ints) -> Ints:
     """An operand's strides over the broadcast shape: 0 where it is repeated."""
     lead = len(out_shape) - len(sizes)
     return (0,) * lead + tuple(
-        0 if is_size(size, 1) and not is_size(out_shape[lead + axis], 1) else strides[axis]
+        0 if is_repeated(size, out_shape[lead + axis]) else strides[axis]
         for axis, size in enumerate(sizes)
     )
+
+
+def is_repeated(size: IntLike, out_size: IntLike) -> bool:
+    """Whether an operand of one size is repeated along a dimension of another."""
+    if size is out_size or (size == out_size) is True:
+        return False
+    return is_size(size, 1) and not is_size(out_size, 1)
 
 
 # --- memory -------------------------------------------------------------------------------
 
 
 def storage_extent(sizes: Ints, strides: Ints, offset: IntLike = 0) -> Any:
-    """How many elements a storage must hold for such a tensor."""
+    """How many elements a storage must hold for such a tensor. A size that may be 0 counts as
+    one that is not."""
     extent: Any = 1
     for size, stride in zip(sizes, strides, strict=True):
-        if is_size(size, 0):
+        is_empty = size == 0 if size.__class__ is int else known_equal((size,), (0,))
+        if is_empty:
             return 0
         extent = extent + stride * (size - 1)
     return offset + extent
@@ -565,15 +574,6 @@ def is_overlapping(sizes: Ints, strides: Ints) -> bool:
     return internal_overlap(sizes, strides) == OVERLAP
 
 
-def check_no_internal_overlap(sizes: Ints, strides: Ints) -> None:
-    """Refuse to write to a tensor whose elements share memory."""
-    if is_overlapping(sizes, strides):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a"
-            " single memory location. Please clone() the tensor before performing the operation."
-        )
-
-
 # --- shapes -------------------------------------------------------------------------------
 
 
@@ -595,7 +595,10 @@ def broadcast_pair(a: Ints, b: Ints) -> Ints:
     for axis in range(ndim - 1, -1, -1):
         a_size = a[axis - a_lead] if axis >= a_lead else 1
         b_size = b[axis - b_lead] if axis >= b_lead else 1
-        if is_size(a_size, 1):
+        if b_size.__class__ is int and b_size == 1:
+            # Whatever the other is.
+            result[axis] = a_size
+        elif is_size(a_size, 1):
             result[axis] = b_size
         elif is_size(b_size, 1) or required(a_size == b_size):
             result[axis] = a_size

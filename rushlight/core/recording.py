@@ -13,6 +13,7 @@ import operator
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.base.errors import error
@@ -93,12 +94,18 @@ def tensor_metadata(tensor: Tensor, include_contiguity: bool = True) -> TensorMe
     if tensor.layout.name == "strided":
         strides = strides_of(tensor)
         if include_contiguity:
-            if tensor.is_contiguous():
-                found = contiguous_format
-            else:
-                last = CHANNELS_LAST.get(len(strides))
-                found = last if last and tensor.is_contiguous(memory_format=last) else None
+            # What is said of a value is no condition on its sizes.
+            env = tensor.fake_mode.shape_env if isinstance(tensor, fake.FakeTensor) else None
+            with nullcontext() if env is None else env.suppress_guards():
+                found = format_of(tensor, len(strides))
     return TensorMetadata(tensor.shape, tensor._dtype, tensor.requires_grad, strides, found)
+
+
+def format_of(tensor: Tensor, count: int) -> Any:
+    if tensor.is_contiguous():
+        return contiguous_format
+    last = CHANNELS_LAST.get(count)
+    return last if last and tensor.is_contiguous(memory_format=last) else None
 
 
 class Tracked(NamedTuple):

@@ -128,7 +128,7 @@ class ExportRun:
         self.is_strict = strict
         self.pre_dispatch = pre_dispatch
         self.functional = functional
-        self.held = Held(mod)
+        self.held = Held(mod, may_assign=strict)
         self.state_dict = original_state(mod)
         self.constants = known_constants(mod, self.held)
         self.mode = fake_mode_for([*inputs.leaves, *self.held.tensors])

@@ -24,8 +24,10 @@ OWN = ("_parameters", "_buffers", "_modules")
 class Held:
     """Parameters and buffers of a module, under every name that they have."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, may_assign: bool = False) -> None:
         self.module = module
+        # Whether plain attributes may be given other tensors; the program forgets these.
+        self.may_assign = may_assign
         self.parameters = dict(module.named_parameters(remove_duplicate=False))
         self.buffers = dict(module.named_buffers(remove_duplicate=False))
         self.left_out = set(self.buffers) - persistent_names(module)
@@ -63,7 +65,7 @@ class Held:
                 yield
         finally:
             assigned = restore()
-        if assigned:
+        if assigned and not self.may_assign:
             names = ", ".join([f"self.{name}" for name in assigned])
             raise ValueError(
                 f"The tensor{'s' if len(assigned) > 1 else ''} {names} "

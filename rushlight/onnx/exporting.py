@@ -51,7 +51,7 @@ class ONNXProgram:
         Without a word about it they do so where the model would be too large for one file.
         """
         if keep_initializers_as_inputs or not include_initializers:
-            raise MissingFeature("ONNX models without their weights", code="RL1589")
+            raise MissingFeature("ONNX models without their weights", code="RL1572")
         path = os.fspath(destination)
         if external_data is None:
             total = sum([weight.array.nbytes for weight in self.model.graph.weights])

@@ -63,9 +63,18 @@ def as_stored(target: Tensor, values: Any) -> Any:
     return values
 
 
+def check_no_internal_overlap(sizes: Any, strides: Any) -> None:
+    """Refuse to write to a tensor whose elements share memory."""
+    if geometry.is_overlapping(sizes, strides):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a"
+            " single memory location. Please clone() the tensor before performing the operation."
+        )
+
+
 def check_writable(target: Tensor) -> None:
     if not target._is_contiguous:
-        geometry.check_no_internal_overlap(target.shape, strides_of(target))
+        check_no_internal_overlap(target.shape, strides_of(target))
 
 
 def check_operands(target: Tensor, operands: tuple[Any, ...]) -> None:

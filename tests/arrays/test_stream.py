@@ -120,24 +120,15 @@ def test_a_shuffle_by_arrays_is_one_by_steps(n):
         assert stream.shuffled(np.array(partners, np.uint32), n).tolist() == order
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_threads_draw_the_same_normals(dtype, monkeypatch):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_long_draws_are_made_of_parts(dtype, monkeypatch):
     sizes = (stream.LOT - 16, stream.LOT, stream.LOT + 16, 3 * stream.LOT + 5)
-    monkeypatch.setattr(stream, "LONG_DRAW", 1 << 60)
-    alone = []
-    for size in sizes:
-        torch.manual_seed(size)
-        alone.append((torch.randn(size, dtype=dtype).tolist(), torch.rand(1).item()))
-    monkeypatch.setattr(stream, "LONG_DRAW", 1)
-    monkeypatch.setattr("rushlight.arrays.threads.blas_threads", lambda: 3)
-    for size, wanted in zip(sizes, alone, strict=True):
+    whole = []
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "LOT", 1 << 30)
+        for size in sizes:
+            torch.manual_seed(size)
+            whole.append((torch.randn(size, dtype=dtype).tolist(), torch.rand(1).item()))
+    for size, wanted in zip(sizes, whole, strict=True):
         torch.manual_seed(size)
         assert (torch.randn(size, dtype=dtype).tolist(), torch.rand(1).item()) == wanted
-
-
-def test_a_threads_failure_is_raised(monkeypatch):
-    monkeypatch.setattr(stream, "LONG_DRAW", 1)
-    monkeypatch.setattr("rushlight.arrays.threads.blas_threads", lambda: 2)
-    monkeypatch.setattr(stream, "normals_of", lambda words, out: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        torch.randn(3 * stream.LOT)

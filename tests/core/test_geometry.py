@@ -14,6 +14,7 @@ from rushlight.core.device import (
     contiguous_format,
     preserve_format,
 )
+from rushlight.opset.derived import check_no_internal_overlap
 
 CASES = json.loads((Path(__file__).parent / "geometry_cases.json").read_text())
 VIEW_REFUSED = (
@@ -172,7 +173,7 @@ def test_overlap():
     assert geometry.internal_overlap((3, 1), (0, 1)) == geometry.OVERLAP
     assert geometry.internal_overlap((3, 3), (1, 1)) == geometry.TOO_HARD
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
-        geometry.check_no_internal_overlap((3,), (0,))
+        check_no_internal_overlap((3,), (0,))
 
 
 def test_storage_extent_counts_the_offset():

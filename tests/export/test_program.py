@@ -101,6 +101,9 @@ def test_assigned_tensors_that_are_no_buffers_are_refused():
 
     with pytest.raises(ValueError, match="self.kept was assigned during export"):
         export(Assigning(), (torch.ones(2),), strict=False)
+    module = Assigning()
+    export(module, (torch.ones(2),))
+    assert module.kept.tolist() == [0.0, 0.0]
 
 
 def test_parameters_written_without_gradients():
@@ -451,3 +454,26 @@ def test_custom_ops_with_writes():
         mine, theirs = make(), make()
         assert torch.equal(program.module()(*mine), Bumping()(*theirs))
         assert torch.equal(mine[0], theirs[0])
+
+
+def test_hooks_that_compute_weights():
+    with pytest.warns(FutureWarning):
+        module = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))
+    x = torch.randn(3, 2)
+    expected = module(x)
+    run = export(module, (x,)).module()
+    torch.testing.assert_close(run(x), expected)
+    with torch.no_grad():
+        module.weight_g.mul_(2)
+    torch.testing.assert_close(run(x), module(x))
+
+
+def test_what_nodes_say_of_values_is_no_condition():
+    class Striding(torch.nn.Module):
+        def forward(self, x):
+            return x[::2], x[::3].sum()
+
+    shapes = ({0: torch.export.Dim("n")},)
+    run = export(Striding(), (torch.ones(6, 4),), dynamic_shapes=shapes).module()
+    found = run(torch.ones(2, 4))
+    assert found[0].shape == (1, 4) and found[1].item() == 4.0

@@ -111,3 +111,14 @@ def test_conditions_that_no_dim_can_say_are_asserted() -> None:
     assert program.module()(torch.ones(6), torch.ones(8)).shape == (6,)
     with pytest.raises(RuntimeError, match="Runtime assertion failed for expression s0 < s1"):
         program.module()(torch.ones(6), torch.ones(6))
+
+
+def test_results_that_may_be_empty_ask_nothing() -> None:
+    program = export(
+        module(lambda x, y: torch.cat([x, y])[4:] * 2),
+        (torch.ones(3), torch.ones(5)),
+        dynamic_shapes=({0: Dim.AUTO}, {0: Dim.AUTO}),
+    )
+    assert count(program, "_assert_scalar") <= 1
+    assert "!=" not in program.graph_module.code
+    assert program.module()(torch.ones(2), torch.ones(2)).shape == (0,)

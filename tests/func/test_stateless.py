@@ -269,3 +269,21 @@ def test_modules_that_hold_each_other():
     before = first.layer.weight
     assert functional_call(first, given, (X,), tie_weights=False).tolist() == [2.0, 4.0]
     assert first.layer.weight is before
+
+
+def test_a_shared_module_gets_its_own_tensor_back():
+    layer = torch.nn.Linear(1, 1)
+    pair = torch.nn.ModuleList([layer, layer])
+    own = layer.weight
+
+    class Both(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pair = pair
+
+        def forward(self, x):
+            return self.pair[0](x)
+
+    given = {"pair.0.weight": torch.ones(1, 1), "pair.1.weight": torch.zeros(1, 1)}
+    functional_call(Both(), given, (torch.ones(1, 1),), tie_weights=False)
+    assert layer.weight is own

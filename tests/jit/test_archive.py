@@ -5,11 +5,13 @@ import io
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import rushlight as torch
+from rushlight.base.errors import CheckpointError
 
 HERE = Path(__file__).parent
 HOME = HERE.parent / "reference" / "jit" / "archives"
@@ -138,3 +140,81 @@ def test_shared_tensors_stay_shared():
 def test_paths_that_are_no_files(given, reason):
     with pytest.raises(ValueError, match=reason):
         torch.jit.load(given)
+
+
+def with_defaults(x: float = 2, y: float | None = 3, z: int = True):
+    return x
+
+
+def one_of(x: int | float | str):
+    if isinstance(x, (float, str)):
+        return 2
+    return 1
+
+
+def is_whole(x: int | float):
+    if isinstance(x, int):
+        return "whole"
+    return "not"
+
+
+def test_texts_are_those_that_pytorch_reads():
+    scripted = torch.jit.script(with_defaults)
+    assert str(scripted.schema) == "with_defaults(float x=2., float? y=3., int z=1) -> float"
+    assert "x: float=2.,\n    y: Optional[float]=3.,\n    z: int=1" in scripted.code
+    assert scripted() == 2.0
+    assert "_0 = isinstance(x, int)\n" in torch.jit.script(is_whole).code
+    assert "_0 = isinstance(x, (float, str))\n" in torch.jit.script(one_of).code
+    loaded = torch.jit.load(io.BytesIO(torch.jit.script(one_of).save_to_buffer()))
+    assert [loaded(value) for value in (1, 2.5, "a")] == [1, 2, 2]
+
+
+def divides(x: torch.Tensor):
+    return x / 2
+
+
+def fills(x: torch.Tensor):
+    return torch.full([2], 1) + torch.linspace(0, 1, 2)
+
+
+def bends(x: torch.Tensor):
+    return torch.nn.functional.gelu(x, approximate="tanh")
+
+
+def divides_numbers(x: int):
+    return x / 2
+
+
+def versions_of(raw):
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        names = [name for name in archive.namelist() if name.endswith("version")]
+        return [(name.partition("/")[2], archive.read(name)) for name in names]
+
+
+def test_files_have_the_version_that_their_operators_need():
+    """PyTorch reads `div` of version 3 as the division that gives whole numbers."""
+    for function, wanted in (
+        (is_whole, ("version", b"3\n")),
+        (divides, ("version", b"4\n")),
+        (fills, (".data/version", b"8\n")),
+        (bends, (".data/version", b"10\n")),
+    ):
+        raw = torch.jit.script(function).save_to_buffer()
+        assert versions_of(raw) == [wanted]
+        torch.jit.load(io.BytesIO(raw))
+
+
+def test_operators_of_older_files_are_not_mistaken():
+    for function, is_refused in ((divides, True), (divides_numbers, False)):
+        raw = torch.jit.script(function).save_to_buffer()
+        old = io.BytesIO()
+        with zipfile.ZipFile(io.BytesIO(raw)) as source, zipfile.ZipFile(old, "w") as archive:
+            for name in source.namelist():
+                is_version = name.endswith("version")
+                archive.writestr(name, b"3\n" if is_version else source.read(name))
+        old.seek(0)
+        if is_refused:
+            with pytest.raises(CheckpointError, match="aten::div is another operator"):
+                torch.jit.load(old)
+        else:
+            assert torch.jit.load(old)(3) == 1.5

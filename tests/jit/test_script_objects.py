@@ -526,3 +526,15 @@ def test_gradients_in_compiled_code_and_other_threads():
     (expected,) = torch.autograd.grad((middle + middle**2).sum(), x)
     assert torch.equal(here, there)
     torch.testing.assert_close(here, expected)
+
+
+def test_numbers_of_unions_keep_their_type():
+    def which(x: int | float | str):
+        if isinstance(x, float):
+            return "float"
+        return "other"
+
+    scripted = torch.jit.script(which)
+    assert [scripted(value) for value in (1, 1.0, "a")] == ["other", "float", "other"]
+    with pytest.raises(RuntimeError, match="but instead found type bool"):
+        scripted(True)

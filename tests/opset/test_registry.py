@@ -24,7 +24,8 @@ READ = re.compile(
 # Where `options` are those of ops; elsewhere they are of optimisers, windows or compilers.
 READERS = (
     "core", "opset", "codegen", "autograd/nonfinite.py", "autograd/writing.py",
-    "amp/autocasting.py", "library", "nn/functional/__init__.py",
+    "amp/autocasting.py", "library", "nn/functional/__init__.py", "higher_order/precision.py",
+    "jit/tracing/recorder.py",
 )  # fmt: skip
 
 

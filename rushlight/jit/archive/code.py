@@ -86,7 +86,7 @@ CLOSURES = {
 STATEMENTS = frozenset(
     (
         *("prim::Param", "prim::Loop", "prim::If", "prim::PythonOp", *CLOSURES),
-        *("prim::TupleUnpack", "prim::ListUnpack", "prim::Enter", "prim::Exit"),
+        *("prim::TupleUnpack", "prim::ListUnpack", "prim::Enter", "prim::Exit", "prim::isinstance"),
     )
 )
 
@@ -123,6 +123,8 @@ class Printer:
         self.constants = constants
         self.must_be_readable = must_be_readable
         self.used: list[Any] = []
+        # The kinds of nodes that were written.
+        self.kinds: set[str] = set()
         self.lines: list[str] = []
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set()
@@ -183,6 +185,7 @@ class Printer:
         self.taken = set()
         self.lines = []
         graph = self.prepared(graph)
+        self.kinds.update([node._kind for node in graph.all_nodes()])
         for value, argument in zip(graph.inputs(), schema.arguments):
             self.names[value] = self.free_name(argument.name)
         header = f"{'  ' * depth}def {name}("
@@ -417,7 +420,8 @@ class Printer:
         graph = read(node, "Subgraph")
         name = self.free_name(name)
         inner = Printer(self.constants, self.must_be_readable)
-        inner.used, inner.taken = self.used, self.taken
+        inner.used, inner.taken, inner.kinds = self.used, self.taken, self.kinds
+        self.kinds.update([each._kind for each in graph.all_nodes()])
         inner.names = {v: self.use(given) for v, given in zip(graph.inputs(), node._inputs)}
         inner.depth = self.depth + 1
         inner.scan(graph.top)
@@ -669,8 +673,9 @@ def _(printer: Printer, node: Node) -> str:
 
 @special("prim::isinstance")
 def _(printer: Printer, node: Node) -> str:
-    types = ", ".join([printer.type(type_) for type_ in read(node, "types")])
-    return f"isinstance({printer.use(node._inputs[0])}, [{types}])"
+    types = [printer.type(type_) for type_ in read(node, "types")]
+    wanted = types[0] if len(types) == 1 else f"({', '.join(types)})"
+    return f"isinstance({printer.use(node._inputs[0])}, {wanted})"
 
 
 @special("prim::tolist")

@@ -20,6 +20,7 @@ from rushlight.io.walker import Inert, Known, Walker, fail, shown
 from rushlight.io.zipformat import LOCAL, Span
 from rushlight.jit.archive.code import CLOSURES
 from rushlight.jit.archive.importing import Importer, refuse
+from rushlight.jit.archive.versions import OLDEST, changed_since
 from rushlight.jit.ir.types import ClassType, EnumType, TupleType
 from rushlight.jit.objects.modules import wrap_instance
 from rushlight.jit.passes.inlining import inline_calls
@@ -38,6 +39,15 @@ class ScriptArchive(Archive):
         for name in (b"data.pkl", b"constants.pkl"):
             if self.root + name not in self.entries:
                 raise refuse(f"it has no {name.decode()}; torch.load reads checkpoints")
+
+    def version(self) -> int:
+        for name in (".data/version", "version"):
+            if self.root + name.encode() in self.entries:
+                text = self.entry(name).strip()
+                if not text.isdigit() or len(text) > 9:
+                    raise refuse("its version is no number")
+                return int(text)
+        return OLDEST
 
     def pickled(self, folder: str) -> Any:
         """The value of `folder.pkl`, whose storages lie in the folder."""
@@ -212,7 +222,7 @@ def read_module(archive: ScriptArchive) -> Any:
         root = Objects(importer).value(archive.pickled("data"))
         if not isinstance(root, Instance) or not root.type.is_module:
             raise refuse("it holds no module")
-        compile_all(importer)
+        compile_all(importer, archive.version())
         return wrap_instance(root)
     except CheckpointError:
         raise
@@ -222,7 +232,7 @@ def read_module(archive: ScriptArchive) -> Any:
         raise refuse(f"{type(error).__name__}: {error}") from error
 
 
-def compile_all(importer: Importer) -> None:
+def compile_all(importer: Importer, version: int) -> None:
     """Compiles every method now: a file that is wrong says so when it is read."""
     done: set[int] = set()
     while True:
@@ -239,3 +249,6 @@ def compile_all(importer: Importer) -> None:
         for function in waiting:
             done.add(id(function))
             function.ensure_defined()
+            kind = changed_since(function.graph, version)
+            if kind is not None:
+                raise refuse(f"in files of version {version} {kind} is another operator")

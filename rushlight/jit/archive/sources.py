@@ -35,6 +35,8 @@ class Sources:
         self.constants: list[Any] = []
         self.texts: dict[str, list[str]] = {}
         self.written: dict[str, Any] = {}
+        # The kinds of nodes in all of them.
+        self.kinds: set[str] = set()
 
     def add(self, things: Iterable[Any]) -> None:
         """Writes these and all that they name."""
@@ -47,6 +49,7 @@ class Sources:
             self.written[name] = thing
             printer = Printer(self.constants, must_be_readable=True)
             text = self.text(printer, thing)
+            self.kinds |= printer.kinds
             package, _, _ = name.rpartition(".")
             self.texts.setdefault(package or "__torch__", []).append(text)
             waiting += printer.used

@@ -15,12 +15,11 @@ from rushlight.base.errors import fail
 from rushlight.io.zipformat import ZipWriter
 from rushlight.jit.archive.pickling import ValuePickler
 from rushlight.jit.archive.sources import Sources
+from rushlight.jit.archive.versions import needed_version, version_path
 from rushlight.jit.ir.constants import type_of
 from rushlight.jit.ir.schemas import Argument
 from rushlight.jit.ir.types import BOOL, ClassType
 from rushlight.jit.unit import Function, Instance
-
-VERSION = b"3\n"
 
 
 def write_object(
@@ -50,7 +49,8 @@ def write_object(
     for path, text in sources.files().items():
         archive.add(f"{stem}/code/{path}", text.encode())
     put_pickle(archive, stem, "constants", constants)
-    archive.add(f"{stem}/version", VERSION)
+    version = needed_version(sources.kinds)
+    archive.add(f"{stem}/{version_path(version)}", f"{version}\n".encode())
     archive.add(f"{stem}/byteorder", sys.byteorder.encode())
     archive.close()
 

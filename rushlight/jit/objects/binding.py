@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight.core.device import device
 from rushlight.core.tensor import Tensor
-from rushlight.jit.ir.constants import enumerated
+from rushlight.jit.ir.constants import SINGLE_LETTERS, enumerated
 from rushlight.jit.ir.schemas import Argument, FunctionSchema
 from rushlight.jit.ir.types import (
     ClassType,
@@ -150,7 +150,11 @@ def cast_optional(value: Any, type_: OptionalType) -> Any:
 
 
 def cast_union(value: Any, type_: UnionType) -> Any:
-    for member in type_.members:
+    # A number is of its own type: it is not turned into what another member is.
+    own = SINGLE_LETTERS.get(type(value))
+    if own is not None and own[1] in type_.members:
+        return value
+    for member in type_.members if own is None else ():
         try:
             return cast_value(value, member)
         except CannotCast:

@@ -12,8 +12,9 @@ from typing import Any
 from rushlight.jit.ir.constants import enumerated
 from rushlight.jit.ir.graph import Graph, Value
 from rushlight.jit.ir.schemas import NO_DEFAULT, Argument
-from rushlight.jit.ir.types import ClassType, TensorType, Type
+from rushlight.jit.ir.types import BOOL, FLOAT, INT, ClassType, TensorType, Type
 from rushlight.jit.naming import qualified_name
+from rushlight.jit.ops.matching import without_optional
 from rushlight.jit.scripting.cleanup import clean_up
 from rushlight.jit.scripting.emitter import Emitter, all_arguments
 from rushlight.jit.scripting.frontend import Parsed, parse_function
@@ -29,6 +30,8 @@ MUTABLE_DEFAULT = (
     "the default parameter within the body of the function. Found {} on parameter {}"
 )
 
+# A default is a value of its argument's type.
+NUMBERS: dict[Type, Callable[[Any], Any]] = {FLOAT: float, INT: int, BOOL: bool}
 Owner = Callable[[Value], Sugared]
 
 
@@ -56,6 +59,8 @@ def signature(
             type_ = commented[place]
         else:
             type_ = state_type(node, self_type) or TensorType.getInferred()
+        if type(default) in (int, float, bool):
+            default = NUMBERS.get(without_optional(type_), type(default))(default)
         arguments.append(Argument(each.arg, type_, default, each.arg in keyword_only, None, size))
     if node.returns is not None:
         result = resolver.annotation(node.returns, source)

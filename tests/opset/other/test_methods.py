@@ -55,3 +55,22 @@ def test_old_names() -> None:
     assert torch.equal(torch.spmm(torch.eye(2).to_sparse(), torch.ones(2, 2)), torch.ones(2, 2))
     assert torch.eye(2).to_sparse_coo().layout is torch.sparse_coo
     assert torch.functional.stft is torch.stft
+
+
+def test_detached_by_the_op() -> None:
+    x = torch.ones(2, requires_grad=True) * 2
+    assert torch.ops.aten.detach_.default(x) is x
+    assert not x.requires_grad and x.is_leaf
+
+
+def test_metadata_that_is_stated() -> None:
+    stated = torch.ops.aten._assert_tensor_metadata.default
+    x = torch.ones(2, 3)
+    stated(x, [2, 3], [3, 1], torch.float32, device=x.device, layout=torch.strided)
+    for what, args in (
+        ("sizes mismatch! Expected: \\[3\\], Got: \\[2, 3\\]", ([3],)),
+        ("strides mismatch! Expected: \\[1\\], Got: \\[3, 1\\]", (None, [1])),
+        ("dtype mismatch!", (None, None, torch.int32)),
+    ):
+        with pytest.raises(RuntimeError, match=f"Tensor {what}"):
+            stated(x, *args)
