@@ -183,7 +183,6 @@ def to_same(self: Tensor, non_blocking: bool, copy: bool) -> Any:
     return self.clone() if copy else self
 
 
-graph_text("{0}.detach_()", "aten::detach_(Tensor(a!) self) -> Tensor(a!)")
 graph_text(
     "{0}.requires_grad_({1})",
     "aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)",
