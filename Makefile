@@ -14,6 +14,8 @@ COMPOSITIONS ?= 10000
 FUZZ_SCRIPT ?= 5000
 FUZZ_ARCHIVE ?= 5000
 
+# How many random programs with aliases and writes `make fuzz-aot` compares.
+FUZZ_AOT ?= 20000
 # How many random Python programs `make fuzz-capture` compares.
 FUZZ_CAPTURE ?= 10000
 
