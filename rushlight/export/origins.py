@@ -20,6 +20,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.origins import Origins
 from rushlight.nn.homes import torch_class_name
 from rushlight.nn.module import Module
+from rushlight.opset import registry
 
 if TYPE_CHECKING:
     from rushlight.graph.node import Node
@@ -78,9 +79,20 @@ def function_name(func: Any) -> tuple[str, str]:
             return name, "wrapper_descriptor"
         return name, "method_descriptor"
     module = getattr(func, "__module__", "") or ""
-    if module.startswith("rushlight.opset") or name in ("linear", "tensor", "conv2d", "conv1d"):
+    if module.startswith("rushlight.") and (name == "tensor" or is_op(module, name)):
         return name, "builtin_function_or_method"
     return name, type(func).__name__
+
+
+def is_op(module: str, name: str) -> bool:
+    """Whether a function of the library is an op as it is, also where nn.functional has it."""
+    if module.startswith("rushlight.opset"):
+        return True
+    try:
+        found = registry.packet(name)
+    except KeyError:
+        return False
+    return any([op.options.get("functional") for op in found.table.values()])
 
 
 class ProgramOrigins(Origins):

@@ -19,27 +19,11 @@ from rushlight.onnx.building import (
     translates,
 )
 
-# Functions of floats; integers are converted first.
-FLOAT_FUNCTIONS = {
-    "acos": "Acos",
-    "acosh": "Acosh",
-    "asin": "Asin",
-    "asinh": "Asinh",
-    "atan": "Atan",
-    "atanh": "Atanh",
-    "cos": "Cos",
-    "cosh": "Cosh",
-    "erf": "Erf",
-    "exp": "Exp",
-    "log": "Log",
-    "reciprocal": "Reciprocal",
-    "sigmoid": "Sigmoid",
-    "sin": "Sin",
-    "sinh": "Sinh",
-    "sqrt": "Sqrt",
-    "tan": "Tan",
-    "tanh": "Tanh",
-}
+# ONNX's functions of floats, which aten has under the same names; integers are converted first.
+FLOAT_FUNCTIONS = (
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Erf", "Exp", "Log",
+    "Reciprocal", "Sigmoid", "Sin", "Sinh", "Sqrt", "Tan", "Tanh",
+)  # fmt: skip
 ROUNDINGS = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
 COMPARED = frozenset(("int32", "int64", "float16", "float32", "float64"))
 
@@ -50,8 +34,8 @@ def out_type(b: Builder) -> Any:
 
 
 def register_tables() -> None:
-    for name, op in FLOAT_FUNCTIONS.items():
-        translates(f"{name}.default")(function_of_floats(op))
+    for op in FLOAT_FUNCTIONS:
+        translates(f"{op.lower()}.default")(function_of_floats(op))
     for name, op in ROUNDINGS.items():
         translates(f"{name}.default")(rounding(op))
     for name, op in (("abs", "Abs"), ("neg", "Neg"), ("sign", "Sign")):

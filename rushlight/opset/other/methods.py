@@ -8,7 +8,6 @@ from typing import Any
 
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
-from rushlight.core.dispatch import overridable
 from rushlight.core.op import refuse
 from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset.creation.create import tensor_fact
@@ -250,12 +249,4 @@ def take_out(self: Any) -> Any:
 # -- public functions -----------------------------------------------------------------------------
 
 get_device = tensor_fact("get_device")
-
-
-def detach_in_place(input: Any) -> Any:
-    """Take a tensor out of the graph that made it."""
-    return input.detach_()
-
-
-detach_in_place.__name__ = detach_in_place.__qualname__ = "detach_"
-detach_ = overridable(detach_in_place)
+detach_ = tensor_fact("detach_")
