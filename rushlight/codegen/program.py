@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.arrays.precision import HALVES
 from rushlight.base.errors import error
+from rushlight.base.pytree import tree_leaves, tree_map
 from rushlight.codegen.expressions import (
     BINARY_FUNCTIONS,
     UNARY_FUNCTIONS,
@@ -363,24 +364,47 @@ class LoopProgram:
         if found is not None:
             return found
         if value.base is not None and not self.is_whole(value):
-            op, args, pick = value.base
-            name = self.fresh("t")
-            given = [self.argument(a) for a in args]
-            call = Call(op, given, {}, [name])
-            call.picks = pick
-            call.views = op.body is None
-            if not call.views:
-                call.args, call.kwargs = with_keywords(op, given)
-                call.through_dispatch = True
-            call.given = self.given_to(args)
-            self.steps.append(call)
-            self.tensors[value] = name
-            return name
+            self.tensors[value] = self.view(value)
+            return self.tensors[value]
         buffer = self.realise(value)
         if buffer.role == "temporary":
             buffer.role = "result"
         self.tensors[value] = buffer.name
         return buffer.name
+
+    def view(self, value: Value) -> str:
+        """The name of a variable that holds a view as a tensor of its own."""
+        op, args, pick = value.base
+        name = self.fresh("t")
+        given = [self.argument(a) for a in args]
+        call = Call(op, given, {}, [name])
+        call.picks = pick
+        call.views = op.body is None
+        if not call.views:
+            call.args, call.kwargs = with_keywords(op, given)
+            call.through_dispatch = True
+        call.given = self.given_to(args)
+        self.steps.append(call)
+        return name
+
+    def results(self, values: Any) -> Any:
+        """What the program returns. A view of an input, or of what it returns too, is a tensor of
+        its own: whoever gives one of them another shape leaves the other as it is."""
+        leaves = [value for value in tree_leaves(values) if isinstance(value, Value)]
+        taken = {self.tensor(value) for value in leaves if value.base is None}
+
+        def result(value: Any) -> Any:
+            if not isinstance(value, Value) or value.base is None:
+                return self.argument(value)
+            name = self.tensor(value)
+            memory = value.buffer
+            if memory is not None and name == memory.name:
+                if memory.role == "given" or name in taken:
+                    return Name(self.view(value))
+                taken.add(name)
+            return Name(name)
+
+        return tree_map(result, values)
 
     def is_whole(self, value: Value) -> bool:
         """Whether a view is all of some memory as that lies: then that memory's tensor serves."""
@@ -750,7 +774,7 @@ def read_node(program: LoopProgram, module: GraphModule, node: Node) -> None:
         else:
             program.values[node] = Name(name)
     elif node.op == "output":
-        program.outputs = program.argument(values_in(program, node.args[0]))
+        program.outputs = program.results(values_in(program, node.args[0]))
     elif node.op == "call_function":
         program.values[node] = read_call(program, node)
     else:

@@ -163,6 +163,21 @@ def test_results_that_are_views_share_memory() -> None:
     assert got[3] is r.inputs[0]
 
 
+def test_results_that_are_all_of_something_are_tensors_of_their_own() -> None:
+    r = Recording()
+    x = r.input(randn(4, 6))
+    y = r.call(aten.exp.default, x)
+    shape = [4, 6]
+    views = [r.call(aten.view.default, value, shape) for value in (x, y, y)]
+    got = run(r.output(*views, y))
+    assert len({id(tensor) for tensor in (*got, r.inputs[0])}) == 5
+    got[0].t_()
+    got[1].t_()
+    assert r.inputs[0].shape == got[2].shape == got[3].shape == (4, 6)
+    assert got[0].data_ptr() == r.inputs[0].data_ptr()
+    assert got[1].data_ptr() == got[2].data_ptr() == got[3].data_ptr()
+
+
 def test_split_and_getitem() -> None:
     r = Recording()
     x = r.input(randn(6, 4))
