@@ -176,6 +176,7 @@ class Bases(Wrapper):
 
     @staticmethod
     def plan(task: Task) -> Bases | None:
+        refuse_smaller_bases(task)
         found = overlapping(task.args, task.facts)
         if not found:
             return None
@@ -244,6 +245,16 @@ class Bases(Wrapper):
         for place, value in zip(self.same, kept[count:], strict=True):
             results[place] = value
         return results
+
+
+def refuse_smaller_bases(task: Task) -> None:
+    """Refuse to take elements from an argument that others with a gradient are views of."""
+    for place, entry in enumerate(task.facts.inputs):
+        base = task.args[place]
+        if entry.loses and entry.requires_grad and not entry.is_view:
+            for other in task.args:
+                if isinstance(other, Tensor) and other is not base and other._base is base:
+                    raise error("RL0636", shape=tuple(base.shape))
 
 
 def check_late_writes(task: Task) -> None:

@@ -543,12 +543,15 @@ def untouched_stay_valid(
     counters = [target._counter for target in targets if target._counter is not None]
     saved = saved_under(results, counters)
     before = {id(counter): counter.value for counter in counters}
+    # A target that was saved itself stays for the backward as it is now.
+    kept = [
+        tensor.detach() if any([tensor is target for target in targets]) else tensor
+        for _, _, tensor, _ in saved
+    ]
     yield
-    for node, place, tensor, version in saved:
+    for (node, place, _, version), tensor in zip(saved, kept, strict=True):
         assert tensor._counter is not None
-        if version != before[id(tensor._counter)] or any([tensor is t for t in targets]):
-            continue
-        if not shares_memory(tensor, written):
+        if version == before[id(tensor._counter)] and not shares_memory(tensor, written):
             node.saved_slots[place] = new_saved(tensor)
 
 

@@ -127,7 +127,7 @@ REFUSALS = {
 }
 CODES = (
     "RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0629", "RL0630",
-    "RL0631", "RL0632", "RL0633", "RL0634", "RL0702", "RL0710", "RL0711",
+    "RL0631", "RL0632", "RL0633", "RL0634", "RL0636", "RL0702", "RL0710", "RL0711",
     "RL0717", "RL0735", "RL0741", "RL0742", "RL0743",
 )  # fmt: skip
 # Views that eager execution lets nobody use once their base was written.
@@ -247,12 +247,13 @@ class Case:
 
 def is_refused(case: Case, path: Path) -> bool:
     """The compiled function says that it cannot do it; eager execution may fail in the backward, or
-    in another step where the refusal has a code."""
+    in another step where the refusal has a code. An argument that may not be detached may be, where
+    it is no view to begin with."""
     if path != ("error",) or "error" not in case.compiled:
         return False
     if case.compiled["code"] in CODES:
         return True
-    if "error" in case.eager:
+    if "error" in case.eager and "Can't detach views in-place" not in case.eager["text"]:
         return False
     forms = {argument.form for argument in case.program.arguments}
     text = case.compiled["text"]
@@ -378,6 +379,9 @@ def starts_gradients(case: Case, path: Path) -> bool:
         return (case.eager["backward"], case.compiled["backward"]) == ("done", "nothing")
     if path[-1] == "leaf":
         return isinstance(found_at(case.compiled, path), bool)
+    if path[0] == "views":
+        # Eagerly it has a history, and is what it was made in; here it has none.
+        return case.is_inside(path[1]) and bool(case.eager["outputs"][path[1]]["requires_grad"])
     if path[-1] != "requires_grad":
         return False
     return bool(found_at(case.eager, path)) or (

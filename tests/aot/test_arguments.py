@@ -329,3 +329,34 @@ def test_a_leaf_written_out_of_sight_and_transposed():
         seen.append((result is a, a.tolist(), a.grad.tolist()))
         assert a._version > 0
     assert seen[0] == seen[1] == (True, [[3.0, 3.0]] * 3, weights.tolist())
+
+
+def test_a_saved_argument_is_given_another_geometry():
+    def f(a):
+        first, second = a.t(), a.unsqueeze(2)
+        a.t_()
+        return second * first
+
+    seen = []
+    compiled = [
+        aot_function(f, nop, dynamic=is_dynamic, partition_fn=partition)
+        for partition in PARTITIONS
+        for is_dynamic in (False, True)
+    ]
+    for function in (f, *compiled):
+        x = torch.arange(1.0, 5.0).view(1, 4).requires_grad_()
+        a = x * 1
+        result = function(a)
+        result.pow(2).sum().backward()
+        seen.append((a.shape, result.tolist(), x.grad.tolist()))
+    assert all(one == seen[0] for one in seen)
+
+
+def test_a_base_of_other_arguments_may_not_be_made_smaller():
+    def f(a, b):
+        a.as_strided_((2,), (2,), 1)
+        return b * 2
+
+    a = torch.ones(4, requires_grad=True) * 2
+    with pytest.raises(RuntimeError, match="is given fewer elements in place"):
+        aot_function(f, nop)(a, a.select(0, 2))
