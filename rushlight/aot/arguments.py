@@ -170,13 +170,12 @@ class Bases(Wrapper):
     quiet: list[bool]
     # Results that are members as they are: result -> argument.
     same: dict[int, int]
-    # Results whose history is the one that their base has afterwards: arguments, and views from
-    # before a member's geometry changes.
+    # Results whose history is the one that their base has afterwards: arguments, views from before
+    # a member's geometry changes, and views of other views of it.
     stale: list[int]
 
     @staticmethod
     def plan(task: Task) -> Bases | None:
-        refuse_smaller_bases(task)
         found = overlapping(task.args, task.facts)
         if not found:
             return None
@@ -201,10 +200,20 @@ class Bases(Wrapper):
         groups = [[member_of(task.fakes[i], i) for i in group] for group in found]
         alone = [i for i in range(len(task.args)) if i not in grouped]
         quiet = [all(facts.inputs[i].quiet_moves) for i in moved]
+        # Views of a base that changes have the history that it has afterwards.
+        follow = {
+            place
+            for group in found
+            if any([i in moved and not facts.inputs[i].is_view for i in group])
+            for place in group
+            if place not in moved
+        }
         stale = [
             place
             for place, entry in enumerate(facts.outputs)
-            if entry.kind is OutputKind.IS_INPUT or (entry.from_start and entry.base in moved)
+            if entry.kind is OutputKind.IS_INPUT
+            or (entry.from_start and entry.base in moved)
+            or (entry.kind is OutputKind.ALIAS_OF_INPUT and entry.base in follow)
         ]
         return Bases(groups, alone, moved, quiet, same, stale)
 
@@ -245,16 +254,6 @@ class Bases(Wrapper):
         for place, value in zip(self.same, kept[count:], strict=True):
             results[place] = value
         return results
-
-
-def refuse_smaller_bases(task: Task) -> None:
-    """Refuse to take elements from an argument that others with a gradient are views of."""
-    for place, entry in enumerate(task.facts.inputs):
-        base = task.args[place]
-        if entry.loses and entry.requires_grad and not entry.is_view:
-            for other in task.args:
-                if isinstance(other, Tensor) and other is not base and other._base is base:
-                    raise error("RL0636", shape=tuple(base.shape))
 
 
 def check_late_writes(task: Task) -> None:

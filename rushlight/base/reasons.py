@@ -469,12 +469,6 @@ REASONS: dict[str, Reason] = {
         "Its values went with its memory.",
         "Give it its memory and values again before the backward, or keep the memory.",
     ),
-    "RL0636": Reason(
-        "an argument of shape {shape} that requires a gradient, and that other arguments overlap, "
-        "is given fewer elements in place",
-        "Whatever is computed from those others has no gradient for elements that are gone.",
-        "Make a view instead of changing the argument in place.",
-    ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
         "They are arguments of its graphs, in the order in which the module had them.",
