@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.capture.exc import UserError, UserErrorType
-from rushlight.export.driver import export_module
+from rushlight.export.driver import export, export_module
 from rushlight.export.program import ExportedProgram
 from rushlight.export.signature import InputKind
 from rushlight.fx.graph_module import GraphModule
@@ -94,14 +94,14 @@ def export_for_inference(
     decomp_table: Any = None,
 ) -> ExportedProgram:
     """The program over core aten."""
-    program = export_module(
+    paths = preserve_module_call_signature
+    program = export(
         mod,
         args,
         kwargs,
-        dynamic_shapes,
+        dynamic_shapes=dynamic_shapes,
         strict=strict,
-        preserve_module_call_signature=preserve_module_call_signature,
-        pre_dispatch=True,
+        preserve_module_call_signature=paths,
     )
     return program.run_decompositions(decomp_table)
 
@@ -113,7 +113,7 @@ def capture_pre_autograd_graph(
     dynamic_shapes: Any = None,
 ) -> GraphModule:
     """The module of a program, with checks of its inputs."""
-    return export_module(f, args, kwargs, dynamic_shapes, pre_dispatch=True).module()
+    return export(f, args, kwargs, dynamic_shapes=dynamic_shapes).module()
 
 
 def export_to_torch_ir(
@@ -123,12 +123,13 @@ def export_to_torch_ir(
     dynamic_shapes: Any = None,
     *,
     preserve_module_call_signature: tuple[str, ...] = (),
-    disable_constraint_solver: bool = False,
     restore_fqn: bool = False,
-    **options: Any,
 ) -> GraphModule:
     """A module whose state has flat names unless `restore_fqn`."""
-    program = export_for_training(f, args, kwargs, dynamic_shapes)
+    paths = preserve_module_call_signature
+    program = export_for_training(
+        f, args, kwargs, dynamic_shapes, preserve_module_call_signature=paths
+    )
     module = program.module()
     if not restore_fqn:
         flatten_state(module)
