@@ -80,10 +80,10 @@ def disallow_in_graph(fn: Any) -> Any:
     return fn
 
 
-def nested_compile_region(fn: Any = None, **options: Any) -> Any:
+def nested_compile_region(fn: Any = None) -> Any:
     """A function whose calls are each one node with a graph of its own, inside a larger graph."""
     if fn is None:
-        return lambda function: nested_compile_region(function, **options)
+        return nested_compile_region
 
     import functools
 

@@ -27,6 +27,7 @@ __all__ = ["ExplainOutput", "OptimizedModule", "compile", "explain", "optimize",
 
 # In captured code these say yes.
 marks.COMPILING.update((is_compiling, is_dynamo_compiling))
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 CAPTURES: weakref.WeakSet[Capture] = weakref.WeakSet()
 
 
@@ -44,7 +45,8 @@ def compile(
 
     `fullgraph` makes a graph break an error. `dynamic`: None makes sizes symbols at the second
     value, True from the start, False never. `backend` is a name or a function of a GraphModule and
-    example inputs, by default "inductor". `mode` and `options` are for tuning, without effect yet.
+    example inputs, by default "inductor". A function gets `mode` and `options` as they are; ours
+    knows torch's modes, which all mean the same to it, and no options.
 
     >>> import rushlight as torch
     >>> @torch.compile(backend="eager")
@@ -56,6 +58,16 @@ def compile(
     if mode is not None and options is not None:
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    tuning = {"mode": mode, "options": options}
+    tuning = {name: value for name, value in tuning.items() if value and value != "default"}
+    if tuning and callable(backend):
+        backend = functools.partial(backend, **tuning)
+    elif mode is not None and mode not in MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
+    elif options:
+        raise RuntimeError(
+            f"Unexpected optimization option {next(iter(options))}, known options are []"
         )
     make = functools.partial(
         compiled, fullgraph=fullgraph, dynamic=dynamic, backend=backend, is_disabled=disable
@@ -69,7 +81,6 @@ def optimize(
     nopython: bool = False,
     dynamic: bool | None = None,
     disable: bool = False,
-    **ignored: Any,
 ) -> Callable[[Any], Any]:
     """torch's older entry: what it returns is applied to a function or a module."""
     return functools.partial(

@@ -829,3 +829,21 @@ def test_parameters_that_become_one_and_two():
     shared.data = one.data
     for a, b in ((one, shared), (shared, one), (one, one), (one, shared)):
         assert compiled(a, b).tolist() == f(a, b).tolist()
+
+
+def test_modes_and_options():
+    seen = []
+
+    def backend(gm, inputs, **tuning):
+        seen.append(tuning)
+        return gm.forward
+
+    for tuning in ({"mode": "max-autotune"}, {"options": {"level": 3}}, {"mode": "default"}):
+        compiled = torch.compile(lambda x: x + 1, backend=backend, **tuning)
+        assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert seen == [{"mode": "max-autotune"}, {"options": {"level": 3}}, {}]
+    torch.compile(lambda x: x + 1, mode="reduce-overhead")
+    with pytest.raises(RuntimeError, match="Unrecognized mode=fastest, should be one of: default"):
+        torch.compile(lambda x: x + 1, mode="fastest")
+    with pytest.raises(RuntimeError, match="Unexpected optimization option level"):
+        torch.compile(lambda x: x + 1, options={"level": 3})

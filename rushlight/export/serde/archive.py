@@ -243,9 +243,7 @@ def reader_of(f: Any) -> Iterator[PackageReader]:
         yield PackageReader(file)
 
 
-def load_pt2(
-    f: Any, *, expected_opset_version: dict[str, int] | None = None, **_: Any
-) -> PT2ArchiveContents:
+def load_pt2(f: Any, *, expected_opset_version: dict[str, int] | None = None) -> PT2ArchiveContents:
     """All programs and texts of an archive."""
     with reader_of(f) as reader:
         if FORMER in reader.entries:
