@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from rushlight.onnx.building import BOOL, INT64, Builder, Value, translates
 from rushlight.onnx.refusals import refuse
 from rushlight.onnx.translations.pointwise import chosen, common_type
@@ -255,3 +257,15 @@ def nonzero(b: Builder, x: Value) -> Value:
     if x.rank == 0:
         raise refuse("nonzero of a tensor without dims")
     return b.op("Transpose", b.op("NonZero", x, dtype=INT64), perm=[1, 0])
+
+
+@translates("unfold.default")
+def unfold(b: Builder, x: Value, dim: int, size: int, step: int) -> Value:
+    """Windows along a dim: where each begins, and the places in it; they become the last dim."""
+    dim = dim % x.rank
+    ends = [b.number(each, INT64) for each in (0, x.shape[dim] - size + 1, step)]
+    begins = b.reshape(b.op("Range", *ends), [-1, 1])
+    places = b.op("Add", begins, b.array(np.arange(size).reshape(1, -1), INT64))
+    found = b.op("Gather", x, places, axis=dim)
+    order = [axis for axis in range(x.rank + 1) if axis != dim + 1]
+    return b.op("Transpose", found, perm=[*order, dim + 1])
