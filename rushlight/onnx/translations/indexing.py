@@ -263,8 +263,10 @@ def nonzero(b: Builder, x: Value) -> Value:
 def unfold(b: Builder, x: Value, dim: int, size: int, step: int) -> Value:
     """Windows along a dim: where each begins, and the places in it; they become the last dim."""
     dim = dim % x.rank
-    ends = [b.number(each, INT64) for each in (0, x.shape[dim] - size + 1, step)]
-    begins = b.reshape(b.op("Range", *ends), [-1, 1])
+    length = b.number(b.size(x, dim), INT64)
+    stop = b.op("Sub", length, b.number(size - 1, INT64))
+    begins = b.op("Range", b.number(0, INT64), stop, b.number(step, INT64))
+    begins = b.reshape(begins, [-1, 1])
     places = b.op("Add", begins, b.array(np.arange(size).reshape(1, -1), INT64))
     found = b.op("Gather", x, places, axis=dim)
     order = [axis for axis in range(x.rank + 1) if axis != dim + 1]
