@@ -118,11 +118,11 @@ for _module, _names in (
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "__future__", "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
-        "distributions", "export", "fft", "func", "functional", "futures", "fx", "jit", "library",
-        "linalg", "masked", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides",
-        "profiler", "random", "serialization", "signal", "sparse", "special", "storage", "testing",
-        "utils", "version", "viz",
+        "__future__", "amp", "autograd", "backends", "classes", "compat", "compiler", "cpu",
+        "cuda", "distributions", "export", "fft", "func", "functional", "futures", "fx", "jit",
+        "library", "linalg", "masked", "multiprocessing", "nested", "nn", "onnx", "ops", "optim",
+        "overrides", "profiler", "random", "serialization", "signal", "sparse", "special",
+        "storage", "testing", "utils", "version", "viz",
     )
 )  # fmt: skip
 # What graphs call `torch`, and the private names that their code may use.
