@@ -33,11 +33,12 @@ from rushlight.base.errors import error
 from rushlight.core import dispatch
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.functional import FunctionalMode, FunctionalTensor, take_geometry
+from rushlight.core.history import without_history
 from rushlight.core.node import output_meta
 from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import changed
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.traceback import follow_backward, preserve_node_meta
 from rushlight.graph.graph import Graph
@@ -86,7 +87,8 @@ class Prepared:
                 # The gradient of a leaf has the sizes that the leaf has in the backward.
                 value._node.output_metas = (output_meta(alias),)
         returned = [
-            self.starts.get(position, given[position]) for position in facts.returned_inputs
+            self.whole(position) if position in self.starts else given[position]
+            for position in facts.returned_inputs
         ]
         has_tangent = [
             facts.inputs[position].seen_by_autograd and facts.inputs[position].requires_grad
@@ -113,7 +115,11 @@ class Prepared:
             value = copy
         if entry.returns_start:
             self.starts[position] = value
-            return value.view(value.shape)
+            alias = value.view(value.shape)
+            if not entry.is_view:
+                # Views of it lose elements with it.
+                alias._node, alias._view = alias.grad_fn, None
+            return alias
         if is_moved and (not is_copied or (entry.is_view and any(entry.quiet_moves))):
             # What becomes a view of itself has another history, the argument keeps its own.
             alias = value.view(value.shape)
@@ -124,6 +130,39 @@ class Prepared:
                 alias._node, alias._view = alias.grad_fn, None
             return alias
         return value
+
+    def whole(self, position: int) -> Any:
+        """All that an input has now that lost elements. Its history is that of what was left: from
+        before the loss where nothing was written since, for elements may be left twice."""
+        start, left, entry = (
+            self.starts[position],
+            self.given[position],
+            self.facts.inputs[position],
+        )
+        if entry.is_view or not (self.training and left.requires_grad):
+            return start
+        node, number, count = left._node, left._output_nr, len(entry.moves)
+        while count and is_move(node, entry.moves[count - 1].op):
+            node, number, count = node.next_nodes[0], node.next_nrs[0], count - 1
+        found: Any = without_history(start)
+        part = found
+        with changed(grad=False):
+            for step in entry.moves[:count]:
+                part = step.replay(part)
+        part._node, part._output_nr, part._requires_grad = node, number, True
+        if count:
+            geometry = sizes_of(part), strides_of(part), part._offset
+            found = without_history(start).as_strided_scatter(part, *geometry)
+        return found
+
+
+def is_move(node: Any, view_op: OpOverload) -> bool:
+    """Whether a tensor that became a view of itself by an op left a node."""
+    if view_op.base_name in ("view", "slice"):
+        # Those of a resize_, which leaves none.
+        return False
+    inplace = find_overload("aten", f"{view_op.base_name}_", view_op._overloadname)
+    return type(node) is inplace.grad_rule.node_class
 
 
 def has_node_of(value: Tensor, alias: Tensor) -> bool:
