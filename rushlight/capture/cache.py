@@ -544,7 +544,10 @@ class CompiledCode:
         def backend(recording: Recording) -> Any:
             self.capture.graphs.append(recording)
             counters["stats"]["unique_graphs"] += 1
-            inputs = [fetch(recording.sources[node], scope) for node in recording.inputs]
+            inputs = [
+                fetch(recording.sources[node], scope) if node in recording.sources else None
+                for node in recording.inputs
+            ]
             return self.capture.backend(recording, inputs)
 
         lines = emitter.entry(finish, backend, f"__native({self.values_text}, {self.cells_text()})")

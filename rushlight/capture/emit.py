@@ -65,6 +65,10 @@ class Emitter:
         # Tensors that have the same array at most calls: text, text of the array, two tests.
         self.kept: list[tuple[str, str, str, str]] = []
         self.count = 0
+        # Functions that the graph is given, and cells of theirs that have no contents yet.
+        self.given: dict[Any, str] = {}
+        self.unfilled: list[tuple[str, Cell]] = []
+        self.is_early = False
 
     def temp(self, lines: list[str], text: str) -> str:
         self.count += 1
@@ -166,7 +170,7 @@ class Emitter:
         if not root.writes:
             return
         values = {var.source: value for value, var in self.t.known.values() if var.source}
-        sources = [root.sources[node] for node in root.inputs if root.sources[node] in values]
+        sources = [s for node in root.inputs if (s := root.sources.get(node)) in values]
         tensors = [values[source] for source in sources]
         found = world.sharing(*tensors) if len(tensors) > 1 else None
         if found is not None:
@@ -266,7 +270,9 @@ class Emitter:
 
     def make_cell(self, v: Cell) -> str:
         name = self.built[id(v)] = self.temp(self.post, f"{self.names.constant(types.CellType)}()")
-        if v.contents is not None:
+        if v.contents is not None and self.is_early:
+            self.unfilled.append((name, v))
+        elif v.contents is not None:
             self.post.append(f"{name}.cell_contents = {self.rebuild(v.contents)}")
         return name
 
@@ -343,7 +349,25 @@ class Emitter:
                 raise Break(f"cannot rebuild {type(v).__name__}")
         return self.temp(self.post, text)
 
+    def make_inputs(self) -> None:
+        """Functions that the graph is given stand in front of its call. What their cells hold of
+        its results is filled in behind it."""
+        self.is_early = True
+        for node, (v, made_at) in self.t.root.made.items():
+            self.post = []
+            try:
+                self.given[node] = self.rebuild(v)
+            except Break as error:
+                raise NeedBreak(made_at, str(error)) from None
+            self.pre += self.post
+        self.is_early = False
+        self.post = []
+        for name, cell in self.unfilled:
+            self.post.append(f"{name}.cell_contents = {self.rebuild(cell.contents)}")
+
     def out(self, node: Any) -> str:
+        if self.is_early:
+            raise Break("a hook that holds a result of the graph")
         if node not in self.outs:
             self.outs[node] = f"__o{len(self.outs)}"
         return self.outs[node]
@@ -394,6 +418,7 @@ class Emitter:
         self.pre.append(f"if {world.global_guard(self.names)}: break")
         for guard in t.guards:
             self.guard(guard)
+        self.make_inputs()
         result = finish(self)
         effects = self.effects()
         self.guard_identities()
@@ -454,7 +479,10 @@ class Emitter:
         """The call of the compiled graph; it ends in an `except` where it has to."""
         t = self.t
         recording = t.root
-        inputs = ", ".join(self.read(recording.sources[node]) for node in recording.inputs)
+        inputs = ", ".join(
+            self.given[node] if node in self.given else self.read(recording.sources[node])
+            for node in recording.inputs
+        )
         t.world.balance(t)
         recording.graph.output(tuple(self.outs))
         recording.drop_unused_parts()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rushlight.autograd import grad_mode
 from rushlight.autograd.function import Function, once_differentiable
 from rushlight.base.pytree import tree_leaves
-from rushlight.capture import marks, modules, states
+from rushlight.capture import hooks, marks, modules, states
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source
@@ -59,10 +59,10 @@ COMPUTED = {"T", "mT", "H", "mH", "real", "imag", "data"}
 # Facts of layout that an invented gradient does not have.
 STRICT = {"stride", "requires_grad", "storage_offset", "layout", "data"}
 UNSAFE = {
-    "item", "tolist", "numpy", "backward", "register_hook", "nonzero", "retain_grad", "data_ptr",
+    "item", "tolist", "numpy", "backward", "nonzero", "data_ptr",
     "share_memory_", "requires_grad_", "storage", "untyped_storage", "set_", "resize_", "apply_",
     "map_", "__array__", "__bool__", "__float__", "__int__", "__index__", "__len__", "__format__",
-    "__repr__", "__dlpack__", "register_post_accumulate_grad_hook", "pin_memory", "to_sparse",
+    "__repr__", "__dlpack__", "pin_memory", "to_sparse",
     "is_inference", "as_subclass",
 }  # fmt: skip
 # Functions that draw numbers and are no ops.
@@ -482,6 +482,8 @@ class TorchWorld(World):
     ) -> Any:
         if tensor.strict and (name in STRICT or name.startswith("is_")):
             raise Break(f"Illegal getattr invocation {name} in strict mode")
+        if name in hooks.METHODS:
+            return hooks.call(tracer, tensor, name, args, kwargs)
         if name in UNSAFE or not hasattr(RealTensor, name):
             raise Break(f"Tensor.{name}")
         if name == "__len__":
@@ -496,6 +498,8 @@ class TorchWorld(World):
         if name in META_CALLS:
             return self.meta_call(tracer, tensor, name, args, kwargs)
         return tracer.record("call_method", name, [tensor, *args], kwargs)
+
+    opaque_method = staticmethod(hooks.call_handle)
 
     def offset_of(self, tracer: Any, tensor: Tensor) -> Var:
         """Where a tensor begins in its storage: a graph is the same for all, so ask the input."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from rushlight.capture.bytecode import BINARY
 from rushlight.capture.outcomes import Break, UserRaise
-from rushlight.capture.recording import PART, Recording, contains_node, examples_of
+from rushlight.capture.recording import PART, WRITES, Recording, contains_node, examples_of
 from rushlight.capture.sources import Id, Source, cell, const
 from rushlight.capture.values import (
     Cell,
@@ -77,6 +77,8 @@ class Tracing:
         self.memo: dict[Source, Var] = {}
         # Objects of the outside that were looked at, by identity.
         self.known: dict[int, tuple[Any, Var]] = {}
+        # Inputs of the graph that are functions, by their variables.
+        self.function_nodes: dict[int, Any] = {}
         # Attributes and globals written on existing objects.
         self.overlay: dict[tuple[int, str], Any] = {}
         # In order of first write.
@@ -296,6 +298,8 @@ class Tracing:
         world = self.world
         self.note_effects(writes, world.draws(target, name), world.may_raise(target, name, given))
         node = self.recording.add(op, target, *nodes, example)
+        if writes:
+            node.meta[WRITES] = True
         if is_inplace:
             first = self.real(args[0])
             if isinstance(first, Tensor) and example is first.example:

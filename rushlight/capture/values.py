@@ -24,6 +24,7 @@ __all__ = [
     "New",
     "Number",
     "Obj",
+    "Opaque",
     "Partial",
     "Proxy",
     "Seq",
@@ -73,6 +74,14 @@ class Tensor(Proxy):
 
 class Number(Proxy):
     """A number that is not specialised."""
+
+
+class Opaque(Proxy):
+    """An object that a call in the graph gives, and whose methods are calls in the graph."""
+
+    def __init__(self, kind: type, node: Any) -> None:
+        super().__init__(None, node)
+        self.kind = kind
 
 
 class Seq(Var):

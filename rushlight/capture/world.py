@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source
-from rushlight.capture.values import Bound, Obj, Tensor, Var
+from rushlight.capture.values import Bound, Obj, Opaque, Tensor, Var
 
 __all__ = ["World"]
 
@@ -140,6 +140,11 @@ class World:
         self, tracer: Any, tensor: Tensor, name: str, args: list[Any], kwargs: dict[str, Any]
     ) -> Any:
         return tracer.record("call_method", name, [tensor, *args], kwargs)
+
+    def opaque_method(
+        self, tracer: Any, v: Opaque, name: str, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        raise Break(f"{v.kind.__name__}.{name}")
 
     def unbind(self, tracer: Any, tensor: Tensor) -> list[Any]:
         raise Break("iterate over a tensor")
