@@ -188,7 +188,7 @@ class Emitter:
             plain = v.value is None or type(v.value) in (int, str, bool)
             return repr(v.value) if plain else self.names.constant(v.value)
         if isinstance(v, Proxy) and v.source is None:
-            return self.out(v.node)
+            return self.result(v)
         if v.source is not None:
             return self.read(v.source)
         if id(v) in self.built:
@@ -199,6 +199,16 @@ class Emitter:
         name = self.made(v)
         self.built[id(v)] = name
         return name
+
+    def result(self, v: Proxy) -> str:
+        """The text of what the graph gives, as the program has it."""
+        text = self.out(v.node)
+        wrapped = self.t.world.wrapped_result(v, text, self.names)
+        if wrapped is None:
+            return text
+        if id(v) not in self.built:
+            self.built[id(v)] = self.temp(self.post, wrapped)
+        return self.built[id(v)]
 
     def made(self, v: Any) -> str:
         match v:
@@ -418,6 +428,7 @@ class Emitter:
         self.pre.append(f"if {world.global_guard(self.names)}: break")
         for guard in t.guards:
             self.guard(guard)
+        world.refuse_open()
         self.make_inputs()
         result = finish(self)
         effects = self.effects()
@@ -475,14 +486,17 @@ class Emitter:
         has_effects = recording.writes or recording.draws or recording.may_raise
         return not is_empty and bool(self.outs or has_effects)
 
+    def input(self, recording: Any, node: Any) -> str:
+        if node in self.given:
+            return self.given[node]
+        text, reader = self.read(recording.sources[node]), recording.readers.get(node)
+        return text if reader is None else f"{self.names.constant(reader)}({text})"
+
     def graph_call(self, backend: Any) -> list[str]:
         """The call of the compiled graph; it ends in an `except` where it has to."""
         t = self.t
         recording = t.root
-        inputs = ", ".join(
-            self.given[node] if node in self.given else self.read(recording.sources[node])
-            for node in recording.inputs
-        )
+        inputs = ", ".join(self.input(recording, node) for node in recording.inputs)
         t.world.balance(t)
         recording.graph.output(tuple(self.outs))
         recording.drop_unused_parts()

@@ -31,6 +31,8 @@ class Recording:
         self.graph = Graph()
         self.inputs: list[Node] = []
         self.sources: dict[Node, Source] = {}
+        # What is done to what a source gives, for it to be an input; None: nothing.
+        self.readers: dict[Node, Callable[[Any], Any] | None] = {}
         # Inputs that generated code makes: the variable, and the step that asked for it.
         self.made: dict[Node, tuple[Any, int]] = {}
         self.lifted: dict[Node, Node] = {}

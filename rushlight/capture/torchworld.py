@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rushlight.autograd import grad_mode
 from rushlight.autograd.function import Function, once_differentiable
 from rushlight.base.pytree import tree_leaves
-from rushlight.capture import hooks, marks, modules, states
+from rushlight.capture import hooks, marks, modules, overrides, states
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source
@@ -30,9 +30,9 @@ from rushlight.core.op import OpOverload, OpOverloadPacket, Tag
 from rushlight.core.parameter import Parameter
 from rushlight.core.return_types import ReturnType
 from rushlight.core.size import Size
-from rushlight.core.state import LOCAL, PROCESS, changed
+from rushlight.core.state import LOCAL, OVERRIDES, PROCESS, changed
 from rushlight.core.tensor import Tensor as RealTensor
-from rushlight.core.tensor import storage_of
+from rushlight.core.tensor import sizes_of, storage_of, strides_of
 from rushlight.nn.module import Module
 from rushlight.opset import registry
 from rushlight.opset.creation.random import get_rng_state, set_rng_state
@@ -63,7 +63,7 @@ UNSAFE = {
     "share_memory_", "requires_grad_", "storage", "untyped_storage", "set_", "resize_", "apply_",
     "map_", "__array__", "__bool__", "__float__", "__int__", "__index__", "__len__", "__format__",
     "__repr__", "__dlpack__", "pin_memory", "to_sparse",
-    "is_inference", "as_subclass",
+    "is_inference",
 }  # fmt: skip
 # Functions that draw numbers and are no ops.
 DRAWING = {
@@ -117,7 +117,11 @@ def tensor_is_plain(value: Any) -> bool:
 
 
 def describe(value: Any) -> Any:
-    """All that a guard of a tensor made of others tests."""
+    """All that a guard of a tensor of a subclass tests."""
+    if overrides.is_recast(type(value)):
+        with changed(excluded=LOCAL.state.excluded | OVERRIDES):
+            flags = value.requires_grad, value._unusual is not None
+            return type(value), value.dtype, sizes_of(value), strides_of(value), flags
     if not is_traceable_wrapper_subclass(value):
         return type(value), value.dtype, value.shape, value.stride(), value.requires_grad
     names, context = value.__tensor_flatten__()
@@ -173,6 +177,7 @@ class TorchWorld(World):
 
     def __init__(self) -> None:
         self.mode = FakeTensorMode(allow_non_fake_inputs=True, static_shapes=True)
+        self.overrides = overrides.Overrides()
         # Sources whose examples hold symbols.
         self.symbolic: dict[Source, Any] = {}
         self.bodies = 0
@@ -275,12 +280,33 @@ class TorchWorld(World):
         return example
 
     def subclass_example(self, value: Any) -> Any:
-        """A tensor that is made of others, and that no override of functions knows of."""
-        override: Any = type(value).__torch_function__
+        """A tensor that is made of others, and that no override of functions knows of; or one of
+        a class that says nothing but how functions are overridden."""
+        cls: Any = type(value)
+        override, dispatch = cls.__torch_function__, cls.__torch_dispatch__
+        if overrides.is_recast(cls) and dispatch is RealTensor.__torch_dispatch__:
+            return self.mode.from_tensor(overrides.as_plain(value), static_shapes=True)
         is_plain = getattr(override, "__func__", override) in PLAIN_OVERRIDES
         if not is_plain or not is_traceable_wrapper_subclass(value):
-            raise Break(f"tensor subclass {type(value).__name__}")
+            raise Break(f"tensor subclass {cls.__name__}")
         return self.mode.from_tensor(value, static_shapes=True)
+
+    def overridden(
+        self, tracer: Any, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        return overrides.overridden(tracer, op, target, args, kwargs)
+
+    def input_reader(self, v: Any) -> Any:
+        return overrides.as_plain if overrides.is_recast(getattr(v, "kind", None)) else None
+
+    def wrapped_result(self, v: Any, text: str, names: Any) -> str | None:
+        kind = getattr(v, "kind", None)
+        if not isinstance(v, Tensor) or not overrides.is_recast(kind):
+            return None
+        return f"{names.constant(RealTensor.as_subclass)}({text}, {names.constant(kind)})"
+
+    def refuse_open(self) -> None:
+        self.overrides.refuse_open()
 
     def dynamic_dims(self, value: Any, source: Source, tracer: Any) -> list[bool]:
         marked = value.__dict__.get("_dynamo_dynamic_indices", ())
@@ -482,6 +508,8 @@ class TorchWorld(World):
     ) -> Any:
         if tensor.strict and (name in STRICT or name.startswith("is_")):
             raise Break(f"Illegal getattr invocation {name} in strict mode")
+        if name == "as_subclass" and not kwargs:
+            return overrides.recast(tracer, tensor, tracer.python(args[0]))
         if name in hooks.METHODS:
             return hooks.call(tracer, tensor, name, args, kwargs)
         if name in UNSAFE or not hasattr(RealTensor, name):
@@ -589,11 +617,17 @@ class TorchWorld(World):
             return modules.call(tracer, tracer.real(args[0]), args[1:], kwargs)
         from rushlight.capture import bodies, optimisers
 
-        for rule in (bodies.special, states.special, modules.walked, optimisers.special):
+        for rule in (
+            bodies.special,
+            overrides.special,
+            states.special,
+            modules.walked,
+            optimisers.special,
+        ):
             found = rule(tracer, value, args, kwargs)
             if found is not None:
                 return found
-        if value.__name__ in META_FUNCTIONS and self.is_op(value):
+        if value.__name__ in META_FUNCTIONS and not self.overrides.modes and self.is_op(value):
             return self.meta_function(tracer, value, args, kwargs)
         if value in marks.COMPILING:
             return Const(True)
@@ -635,6 +669,8 @@ class TorchWorld(World):
     def construct(self, tracer: Any, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if issubclass(cls, Function):
             # An instance says nothing but a warning; `apply` is the class's.
+            return New(cls)
+        if cls in overrides.SWITCHES:
             return New(cls)
         if cls in states.CONTEXTS:
             return states.construct(tracer, cls, args, kwargs)

@@ -214,6 +214,7 @@ class Tracing:
         if v.node is None:
             assert v.source is not None
             v.node = self.root.add_input(v.source.identifier(), v.example, v.source)
+            self.root.readers[v.node] = self.world.input_reader(v)
         return v.node
 
     def arg(self, v: Any) -> Any:
@@ -287,6 +288,9 @@ class Tracing:
 
     def record(self, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Add a call to the graph; its result."""
+        found = self.world.overridden(self, op, target, args, kwargs)
+        if found is not None:
+            return found
         nodes = [self.arg(a) for a in args], {k: self.arg(v) for k, v in kwargs.items()}
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
         given, named = examples_of(nodes)

@@ -152,6 +152,23 @@ class World:
     def length(self, tracer: Any, tensor: Tensor) -> Var:
         raise Break("length of a tensor")
 
+    def overridden(
+        self, tracer: Any, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        """The result of a call that a handler of the user's answers, or None."""
+        return None
+
+    def input_reader(self, v: Any) -> Any:
+        """What makes an input of the graph of a value; None where it is the value itself."""
+        return None
+
+    def wrapped_result(self, v: Any, text: str, names: Any) -> str | None:
+        """The text that makes a value of the program of a graph's result, where that is not it."""
+        return None
+
+    def refuse_open(self) -> None:
+        """Raise NeedBreak where generated code cannot end in the state that capture is in."""
+
     # -- modes -------------------------------------------------------------------------------------
 
     # Calls of these in a graph only switch modes.

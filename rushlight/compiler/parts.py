@@ -23,7 +23,7 @@ Step = Callable[[dict[Node, Any]], None]
 
 
 def in_parts(module: Any, compile_part: Compile) -> Callable[..., Any]:
-    """A function that runs a graph: native nodes as they are, `compile_part`'s code for the rest."""
+    """A function that runs a graph: native nodes as they are, the rest by code of `compile_part`."""
     nodes = list(module.graph.nodes)
     if any(node.meta.get(WRITES) for node in nodes):
         # A hook sees what a write in the graph makes of a tensor; a part would hide that from it.
