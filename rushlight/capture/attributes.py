@@ -63,7 +63,7 @@ class Attributes(Tracing):
             case Super():
                 return self.super_attr(v, name)
             case Opaque():
-                return Bound(v, name)
+                return self.world.opaque_attr(self, v, name)
             case Method() if name in ("__func__", "__self__"):
                 return v.func if name == "__func__" else v.owner
             case Method() | Func() | Partial():
@@ -367,7 +367,7 @@ class Attributes(Tracing):
     def truth(self, v: Any) -> bool:
         v = self.real(v)
         match v:
-            case Tensor():
+            case Tensor() | Opaque() if v.is_number():
                 raise Break("data-dependent branch")
             case Number():
                 return bool(self.world.decide(v.example))

@@ -10,10 +10,12 @@ import operator
 import types
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rushlight.autograd import grad_mode
 from rushlight.autograd.function import Function, once_differentiable
 from rushlight.base.pytree import tree_leaves
-from rushlight.capture import hooks, marks, modules, overrides, states
+from rushlight.capture import hooks, marks, modules, ndarrays, overrides, states
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source
@@ -21,7 +23,7 @@ from rushlight.capture.tracer import INPLACE, raise_user
 from rushlight.capture.values import Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
-from rushlight.core.construct import LegacyType
+from rushlight.core.construct import LegacyType, make_tensor
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dispatch import disabled_torch_function
 from rushlight.core.fake import FakeTensor, FakeTensorMode
@@ -59,7 +61,7 @@ COMPUTED = {"T", "mT", "H", "mH", "real", "imag", "data"}
 # Facts of layout that an invented gradient does not have.
 STRICT = {"stride", "requires_grad", "storage_offset", "layout", "data"}
 UNSAFE = {
-    "item", "tolist", "numpy", "backward", "nonzero", "data_ptr",
+    "item", "tolist", "backward", "nonzero", "data_ptr",
     "share_memory_", "requires_grad_", "storage", "untyped_storage", "set_", "resize_", "apply_",
     "map_", "__array__", "__bool__", "__float__", "__int__", "__index__", "__len__", "__format__",
     "__repr__", "__dlpack__", "pin_memory", "to_sparse",
@@ -199,7 +201,11 @@ class TorchWorld(World):
     def is_const(self, value: Any) -> bool:
         if type(value) is Size:
             return not any(isinstance(x, SymNumber) for x in value)
-        return isinstance(value, LIBRARY_CONSTANTS)
+        return isinstance(value, LIBRARY_CONSTANTS) or ndarrays.is_const(value)
+
+    def const_arg(self, value: Any) -> Any:
+        # Operators take numbers of NumPy's for Python's.
+        return value.item() if isinstance(value, np.generic) else value
 
     def is_op(self, function: Any) -> bool:
         if isinstance(function, OpOverload | OpOverloadPacket) or marks.is_allowed(function):
@@ -297,13 +303,13 @@ class TorchWorld(World):
         return overrides.overridden(tracer, op, target, args, kwargs)
 
     def input_reader(self, v: Any) -> Any:
-        return overrides.as_plain if overrides.is_recast(getattr(v, "kind", None)) else None
+        is_subclass = isinstance(v, Tensor) and overrides.is_recast(v.kind)
+        return overrides.as_plain if is_subclass else None
 
     def wrapped_result(self, v: Any, text: str, names: Any) -> str | None:
-        kind = getattr(v, "kind", None)
-        if not isinstance(v, Tensor) or not overrides.is_recast(kind):
+        if not isinstance(v, Tensor) or not overrides.is_recast(v.kind):
             return None
-        return f"{names.constant(RealTensor.as_subclass)}({text}, {names.constant(kind)})"
+        return f"{names.constant(RealTensor.as_subclass)}({text}, {names.constant(v.kind)})"
 
     def refuse_open(self) -> None:
         self.overrides.refuse_open()
@@ -510,6 +516,8 @@ class TorchWorld(World):
             raise Break(f"Illegal getattr invocation {name} in strict mode")
         if name == "as_subclass" and not kwargs:
             return overrides.recast(tracer, tensor, tracer.python(args[0]))
+        if name == "numpy":
+            return ndarrays.of_tensor(tracer, tensor, args, kwargs)
         if name in hooks.METHODS:
             return hooks.call(tracer, tensor, name, args, kwargs)
         if name in UNSAFE or not hasattr(RealTensor, name):
@@ -527,7 +535,39 @@ class TorchWorld(World):
             return self.meta_call(tracer, tensor, name, args, kwargs)
         return tracer.record("call_method", name, [tensor, *args], kwargs)
 
-    opaque_method = staticmethod(hooks.call_handle)
+    def opaque_method(
+        self, tracer: Any, v: Any, name: str, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        run = ndarrays.method if isinstance(v, ndarrays.Array) else hooks.call_handle
+        return run(tracer, v, name, args, kwargs)
+
+    def opaque_attr(self, tracer: Any, v: Any, name: str) -> Any:
+        if isinstance(v, ndarrays.Array):
+            return ndarrays.attribute(tracer, v, name)
+        return super().opaque_attr(tracer, v, name)
+
+    def opaque_binary(self, tracer: Any, f: Any, a: Any, b: Any) -> Any:
+        return ndarrays.binary(tracer, f, a, b)
+
+    def opaque_unary(self, tracer: Any, f: Any, v: Any) -> Any:
+        return ndarrays.unary(tracer, f, v)
+
+    def opaque_store(self, tracer: Any, v: Any, key: Any, value: Any) -> None:
+        ndarrays.store(tracer, v, key, value)
+
+    def opaque_items(self, tracer: Any, v: Any) -> list[Any]:
+        return ndarrays.items(tracer, v)
+
+    def wrap_opaque(self, tracer: Any, value: Any, source: Source) -> Any:
+        return ndarrays.wrapped(tracer, value, source)
+
+    @staticmethod
+    def array_dtype(example: Any) -> Any:
+        """The dtype of `example.numpy()`, or None."""
+        try:
+            return make_tensor([], dtype=example.dtype).numpy().dtype
+        except (TypeError, RuntimeError):
+            return None
 
     def offset_of(self, tracer: Any, tensor: Tensor) -> Var:
         """Where a tensor begins in its storage: a graph is the same for all, so ask the input."""
@@ -604,6 +644,8 @@ class TorchWorld(World):
         value = f.value
         if self.is_module(value) and type(value).__call__ is Module.__call__:
             return modules.call(tracer, f, args, kwargs)
+        if (found := ndarrays.special(tracer, value, args, kwargs)) is not None:
+            return found
         if isinstance(value, type):
             return self.construct(tracer, value, args, kwargs)
         if not isinstance(value, types.FunctionType) or self.is_disabled(value):

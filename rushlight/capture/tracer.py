@@ -154,6 +154,9 @@ class Tracing:
             made = Tensor(example, None, source)
             made.kind = kind
             return made
+        opaque = self.world.wrap_opaque(self, value, source)
+        if opaque is not None:
+            return opaque
         if kind in (list, tuple, collections.deque) or is_named_tuple(kind):
             return self.wrap_sequence(value, kind, source)
         if kind in DICTS and all(self.is_key(key) for key in value):
@@ -222,7 +225,7 @@ class Tracing:
         v = self.real(v)
         match v:
             case Const():
-                return v.value
+                return self.world.const_arg(v.value)
             case Proxy():
                 return self.node(v)
             case Seq():

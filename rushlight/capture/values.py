@@ -64,6 +64,10 @@ class Proxy(Var):
         self.node = node
         self.source = source
 
+    def is_number(self) -> bool:
+        """Whether its truth is that of what it holds."""
+        return True
+
 
 class Tensor(Proxy):
     # Its layout is invented: a gradient that capture made up (strict reads).
@@ -82,6 +86,9 @@ class Opaque(Proxy):
     def __init__(self, kind: type, node: Any) -> None:
         super().__init__(None, node)
         self.kind = kind
+
+    def is_number(self) -> bool:
+        return False
 
 
 class Seq(Var):

@@ -25,6 +25,10 @@ class World:
         """Whether a value of the library is compared like a number."""
         return False
 
+    def const_arg(self, value: Any) -> Any:
+        """A constant as an argument in a graph."""
+        return value
+
     def is_op(self, function: Any) -> bool:
         """Whether a call of it is a node of the graph."""
         return False
@@ -145,6 +149,25 @@ class World:
         self, tracer: Any, v: Opaque, name: str, args: list[Any], kwargs: dict[str, Any]
     ) -> Any:
         raise Break(f"{v.kind.__name__}.{name}")
+
+    def opaque_attr(self, tracer: Any, v: Opaque, name: str) -> Any:
+        return Bound(v, name)
+
+    def opaque_binary(self, tracer: Any, f: Any, a: Any, b: Any) -> Any:
+        raise Break(f"{f.__name__} of an object that the graph gives")
+
+    def opaque_unary(self, tracer: Any, f: Any, v: Opaque) -> Any:
+        raise Break(f"{f.__name__} of a {v.kind.__name__}")
+
+    def opaque_store(self, tracer: Any, v: Opaque, key: Any, value: Any) -> None:
+        raise Break(f"store into a {v.kind.__name__}")
+
+    def opaque_items(self, tracer: Any, v: Opaque) -> list[Any]:
+        raise Break(f"iterate over a {v.kind.__name__}")
+
+    def wrap_opaque(self, tracer: Any, value: Any, source: Source) -> Any:
+        """The variable of an object that stands in graphs as it is, or None."""
+        return None
 
     def unbind(self, tracer: Any, tensor: Tensor) -> list[Any]:
         raise Break("iterate over a tensor")

@@ -59,8 +59,11 @@ def in_parts(module: Any, compile_part: Compile) -> Callable[..., Any]:
 
 def native_step(node: Node) -> Step:
     def step(values: dict[Node, Any]) -> None:
-        owner, *args = map_arg(node.args, values.__getitem__)
-        values[node] = getattr(owner, str(node.target))(*args)
+        args, kwargs = map_arg((node.args, dict(node.kwargs)), values.__getitem__)
+        if node.op == "call_method":
+            values[node] = getattr(args[0], str(node.target))(*args[1:], **kwargs)
+        else:
+            values[node] = node.target(*args, **kwargs)  # type: ignore[operator]
 
     return step
 
