@@ -21,6 +21,7 @@ from rushlight.capture.values import (
     New,
     Number,
     Obj,
+    Opaque,
     Partial,
     Seq,
     SetVar,
@@ -61,6 +62,8 @@ class Attributes(Tracing):
                 return self.instance_attr(v, v.cls, name)
             case Super():
                 return self.super_attr(v, name)
+            case Opaque():
+                return self.world.opaque_attr(self, v, name)
             case Method() if name in ("__func__", "__self__"):
                 return v.func if name == "__func__" else v.owner
             case Method() | Func() | Partial():
@@ -337,6 +340,8 @@ class Attributes(Tracing):
                 return v.kind
             case New():
                 return v.cls
+            case Opaque():
+                return v.kind
             case View():
                 return VIEW_TYPES[v.name]
             case Slice():
@@ -362,7 +367,7 @@ class Attributes(Tracing):
     def truth(self, v: Any) -> bool:
         v = self.real(v)
         match v:
-            case Tensor():
+            case Tensor() | Opaque() if v.is_number():
                 raise Break("data-dependent branch")
             case Number():
                 return bool(self.world.decide(v.example))

@@ -31,6 +31,7 @@ from rushlight.capture.values import (
     New,
     Number,
     Obj,
+    Opaque,
     Partial,
     Seq,
     SetVar,
@@ -87,6 +88,8 @@ def builtin_len(t: Any, v: Any) -> Any:
         return Const(len(v.owner.items))
     if isinstance(v, Tensor):
         return t.world.length(t, v)
+    if isinstance(v, Opaque):
+        return t.call_bound(v, "__len__", [], {})
     if isinstance(v, Const):
         return t.fold(len, v.value)
     found = t.world.module_items(t, v) if isinstance(v, Obj) else None
@@ -281,8 +284,8 @@ def builtin_bool(t: Any, *args: Any) -> Any:
 
 def builtin_abs(t: Any, v: Any) -> Any:
     v = t.real(v)
-    if isinstance(v, Tensor):
-        return t.record("call_function", operator.abs, [v], {})
+    if isinstance(v, Tensor | Opaque):
+        return t.unary(operator.abs, v)
     return NotImplemented
 
 

@@ -30,6 +30,7 @@ from rushlight.capture.values import (
     New,
     Number,
     Obj,
+    Opaque,
     Partial,
     Seq,
     SetVar,
@@ -254,6 +255,8 @@ class Tracer(Operators):
         v = self.real(v)
         if isinstance(v, Tensor):
             return self.world.tensor_method(self, v, name, args, kwargs)
+        if isinstance(v, Opaque):
+            return self.world.opaque_method(self, v, name, args, kwargs)
         if isinstance(v, Generator) and name in ("send", "close", "throw"):
             raise Break(f"generator.{name}")
         if isinstance(v, Seq | Dict | SetVar | View | Iter):

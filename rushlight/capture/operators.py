@@ -13,7 +13,7 @@ from rushlight.capture.bytecode import BINARY
 from rushlight.capture.iterators import Items, Over, OverRange
 from rushlight.capture.outcomes import Break, Specialize, UserRaise
 from rushlight.capture.sources import const
-from rushlight.capture.tracer import INPLACE, raise_user
+from rushlight.capture.tracer import CONSTANTS, IDENTITY, INPLACE, raise_user
 from rushlight.capture.values import (
     NULL,
     Const,
@@ -22,6 +22,7 @@ from rushlight.capture.values import (
     New,
     Number,
     Obj,
+    Opaque,
     Proxy,
     Seq,
     SetVar,
@@ -58,9 +59,13 @@ class Operators(Attributes):
 
     def binary(self, f: Binary, a: Any, b: Any) -> Any:
         a, b = self.real(a), self.real(b)
+        if isinstance(a, Opaque) or isinstance(b, Opaque):
+            return self.binary_of_opaque(f, a, b)
         if isinstance(a, Proxy) or isinstance(b, Proxy):
             found = self.binary_of_proxies(f, a, b)
         elif isinstance(a, Const) and isinstance(b, Const):
+            found = self.fold(f, a.value, b.value)
+        elif f in (operator.eq, operator.ne) and self.is_fixed_pair(a, b):
             found = self.fold(f, a.value, b.value)
         else:
             found = self.binary_of_containers(f, a, b)
@@ -69,6 +74,22 @@ class Operators(Attributes):
         if found is NULL:
             raise Break(f"{f.__name__} of {type(a).__name__} and {type(b).__name__}")
         return found
+
+    def binary_of_opaque(self, f: Binary, a: Any, b: Any) -> Any:
+        if all(isinstance(x, Proxy | Const | Seq | Slice) for x in (a, b)):
+            return self.world.opaque_binary(self, f, a, b)
+        raise Break(f"{f.__name__} of {type(a).__name__} and {type(b).__name__}")
+
+    def is_fixed_pair(self, a: Any, b: Any) -> bool:
+        """Whether two are constants of the library's, or objects that guards name."""
+        kinds = [
+            isinstance(x, Const)
+            and type(x.value) not in CONSTANTS
+            or isinstance(x, Obj)
+            and isinstance(x.value, IDENTITY)
+            for x in (a, b)
+        ]
+        return all(kinds) and (isinstance(a, Const) or isinstance(b, Const))
 
     def fold(self, f: Callable[..., Any], *values: Any) -> Any:
         """Compute now; what it raises, the program raises."""
@@ -153,6 +174,9 @@ class Operators(Attributes):
 
     def compare_identities(self, f: Binary, a: Any, b: Any) -> Any:
         """`==` of objects that compare as they are: by identity."""
+        if any(isinstance(x, Const) and type(x.value) not in CONSTANTS for x in (a, b)):
+            # A constant of the library's, with a rule of its own.
+            return NULL
         for x in (a, b):
             cls = self.type_of(x)
             if isinstance(x, New | Obj):
@@ -177,6 +201,8 @@ class Operators(Attributes):
 
     def unary(self, f: Callable[[Any], Any], v: Any) -> Any:
         v = self.real(v)
+        if isinstance(v, Opaque):
+            return self.world.opaque_unary(self, f, v)
         if isinstance(v, Proxy):
             return self.record("call_function", f, [v], {})
         if isinstance(v, New | Obj):
@@ -211,6 +237,8 @@ class Operators(Attributes):
         match v:
             case Tensor():
                 return self.record("call_function", operator.getitem, [v, key], {})
+            case Opaque():
+                return self.world.opaque_binary(self, operator.getitem, v, key)
             case Seq():
                 return self.item_of_sequence(v, self.python(key))
             case Dict():
@@ -259,6 +287,8 @@ class Operators(Attributes):
         v, key = self.real(v), self.real(key)
         if isinstance(v, Tensor):
             self.record("call_function", operator.setitem, [v, key, value], {})
+        elif isinstance(v, Opaque):
+            self.world.opaque_store(self, v, key, value)
         elif isinstance(v, Seq) and v.kind is list:
             index = self.python(key)
             try:
@@ -322,6 +352,8 @@ class Operators(Attributes):
                 return Items([self.lift(x) for x in v.value])
             case Tensor():
                 return Items(self.world.unbind(self, v))
+            case Opaque():
+                return Items(self.world.opaque_items(self, v))
             case New() | Obj():
                 return self.iterator_of_object(v)
         raise Break(f"iterate over {self.type_of(v).__name__}")

@@ -10,10 +10,12 @@ import operator
 import types
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rushlight.autograd import grad_mode
 from rushlight.autograd.function import Function, once_differentiable
 from rushlight.base.pytree import tree_leaves
-from rushlight.capture import marks, modules, states
+from rushlight.capture import hooks, marks, modules, ndarrays, overrides, states
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source
@@ -21,7 +23,7 @@ from rushlight.capture.tracer import INPLACE, raise_user
 from rushlight.capture.values import Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
-from rushlight.core.construct import LegacyType
+from rushlight.core.construct import LegacyType, make_tensor
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dispatch import disabled_torch_function
 from rushlight.core.fake import FakeTensor, FakeTensorMode
@@ -30,9 +32,9 @@ from rushlight.core.op import OpOverload, OpOverloadPacket, Tag
 from rushlight.core.parameter import Parameter
 from rushlight.core.return_types import ReturnType
 from rushlight.core.size import Size
-from rushlight.core.state import LOCAL, PROCESS, changed
+from rushlight.core.state import LOCAL, OVERRIDES, PROCESS, changed
 from rushlight.core.tensor import Tensor as RealTensor
-from rushlight.core.tensor import storage_of
+from rushlight.core.tensor import sizes_of, storage_of, strides_of
 from rushlight.nn.module import Module
 from rushlight.opset import registry
 from rushlight.opset.creation.random import get_rng_state, set_rng_state
@@ -59,11 +61,11 @@ COMPUTED = {"T", "mT", "H", "mH", "real", "imag", "data"}
 # Facts of layout that an invented gradient does not have.
 STRICT = {"stride", "requires_grad", "storage_offset", "layout", "data"}
 UNSAFE = {
-    "item", "tolist", "numpy", "backward", "register_hook", "nonzero", "retain_grad", "data_ptr",
+    "item", "tolist", "backward", "nonzero", "data_ptr",
     "share_memory_", "requires_grad_", "storage", "untyped_storage", "set_", "resize_", "apply_",
     "map_", "__array__", "__bool__", "__float__", "__int__", "__index__", "__len__", "__format__",
-    "__repr__", "__dlpack__", "register_post_accumulate_grad_hook", "pin_memory", "to_sparse",
-    "is_inference", "as_subclass",
+    "__repr__", "__dlpack__", "pin_memory", "to_sparse",
+    "is_inference",
 }  # fmt: skip
 # Functions that draw numbers and are no ops.
 DRAWING = {
@@ -117,7 +119,11 @@ def tensor_is_plain(value: Any) -> bool:
 
 
 def describe(value: Any) -> Any:
-    """All that a guard of a tensor made of others tests."""
+    """All that a guard of a tensor of a subclass tests."""
+    if overrides.is_recast(type(value)):
+        with changed(excluded=LOCAL.state.excluded | OVERRIDES):
+            flags = value.requires_grad, value._unusual is not None
+            return type(value), value.dtype, sizes_of(value), strides_of(value), flags
     if not is_traceable_wrapper_subclass(value):
         return type(value), value.dtype, value.shape, value.stride(), value.requires_grad
     names, context = value.__tensor_flatten__()
@@ -173,6 +179,7 @@ class TorchWorld(World):
 
     def __init__(self) -> None:
         self.mode = FakeTensorMode(allow_non_fake_inputs=True, static_shapes=True)
+        self.overrides = overrides.Overrides()
         # Sources whose examples hold symbols.
         self.symbolic: dict[Source, Any] = {}
         self.bodies = 0
@@ -194,7 +201,11 @@ class TorchWorld(World):
     def is_const(self, value: Any) -> bool:
         if type(value) is Size:
             return not any(isinstance(x, SymNumber) for x in value)
-        return isinstance(value, LIBRARY_CONSTANTS)
+        return isinstance(value, LIBRARY_CONSTANTS) or ndarrays.is_const(value)
+
+    def const_arg(self, value: Any) -> Any:
+        # Operators take numbers of NumPy's for Python's.
+        return value.item() if isinstance(value, np.generic) else value
 
     def is_op(self, function: Any) -> bool:
         if isinstance(function, OpOverload | OpOverloadPacket) or marks.is_allowed(function):
@@ -275,12 +286,33 @@ class TorchWorld(World):
         return example
 
     def subclass_example(self, value: Any) -> Any:
-        """A tensor that is made of others, and that no override of functions knows of."""
-        override: Any = type(value).__torch_function__
+        """A tensor that is made of others, and that no override of functions knows of; or one of
+        a class that says nothing but how functions are overridden."""
+        cls: Any = type(value)
+        override, dispatch = cls.__torch_function__, cls.__torch_dispatch__
+        if overrides.is_recast(cls) and dispatch is RealTensor.__torch_dispatch__:
+            return self.mode.from_tensor(overrides.as_plain(value), static_shapes=True)
         is_plain = getattr(override, "__func__", override) in PLAIN_OVERRIDES
         if not is_plain or not is_traceable_wrapper_subclass(value):
-            raise Break(f"tensor subclass {type(value).__name__}")
+            raise Break(f"tensor subclass {cls.__name__}")
         return self.mode.from_tensor(value, static_shapes=True)
+
+    def overridden(
+        self, tracer: Any, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        return overrides.overridden(tracer, op, target, args, kwargs)
+
+    def input_reader(self, v: Any) -> Any:
+        is_subclass = isinstance(v, Tensor) and overrides.is_recast(v.kind)
+        return overrides.as_plain if is_subclass else None
+
+    def wrapped_result(self, v: Any, text: str, names: Any) -> str | None:
+        if not isinstance(v, Tensor) or not overrides.is_recast(v.kind):
+            return None
+        return f"{names.constant(RealTensor.as_subclass)}({text}, {names.constant(v.kind)})"
+
+    def refuse_open(self) -> None:
+        self.overrides.refuse_open()
 
     def dynamic_dims(self, value: Any, source: Source, tracer: Any) -> list[bool]:
         marked = value.__dict__.get("_dynamo_dynamic_indices", ())
@@ -482,6 +514,12 @@ class TorchWorld(World):
     ) -> Any:
         if tensor.strict and (name in STRICT or name.startswith("is_")):
             raise Break(f"Illegal getattr invocation {name} in strict mode")
+        if name == "as_subclass" and not kwargs:
+            return overrides.recast(tracer, tensor, tracer.python(args[0]))
+        if name == "numpy":
+            return ndarrays.of_tensor(tracer, tensor, args, kwargs)
+        if name in hooks.METHODS:
+            return hooks.call(tracer, tensor, name, args, kwargs)
         if name in UNSAFE or not hasattr(RealTensor, name):
             raise Break(f"Tensor.{name}")
         if name == "__len__":
@@ -496,6 +534,40 @@ class TorchWorld(World):
         if name in META_CALLS:
             return self.meta_call(tracer, tensor, name, args, kwargs)
         return tracer.record("call_method", name, [tensor, *args], kwargs)
+
+    def opaque_method(
+        self, tracer: Any, v: Any, name: str, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        run = ndarrays.method if isinstance(v, ndarrays.Array) else hooks.call_handle
+        return run(tracer, v, name, args, kwargs)
+
+    def opaque_attr(self, tracer: Any, v: Any, name: str) -> Any:
+        if isinstance(v, ndarrays.Array):
+            return ndarrays.attribute(tracer, v, name)
+        return super().opaque_attr(tracer, v, name)
+
+    def opaque_binary(self, tracer: Any, f: Any, a: Any, b: Any) -> Any:
+        return ndarrays.binary(tracer, f, a, b)
+
+    def opaque_unary(self, tracer: Any, f: Any, v: Any) -> Any:
+        return ndarrays.unary(tracer, f, v)
+
+    def opaque_store(self, tracer: Any, v: Any, key: Any, value: Any) -> None:
+        ndarrays.store(tracer, v, key, value)
+
+    def opaque_items(self, tracer: Any, v: Any) -> list[Any]:
+        return ndarrays.items(tracer, v)
+
+    def wrap_opaque(self, tracer: Any, value: Any, source: Source) -> Any:
+        return ndarrays.wrapped(tracer, value, source)
+
+    @staticmethod
+    def array_dtype(example: Any) -> Any:
+        """The dtype of `example.numpy()`, or None."""
+        try:
+            return make_tensor([], dtype=example.dtype).numpy().dtype
+        except (TypeError, RuntimeError):
+            return None
 
     def offset_of(self, tracer: Any, tensor: Tensor) -> Var:
         """Where a tensor begins in its storage: a graph is the same for all, so ask the input."""
@@ -572,6 +644,8 @@ class TorchWorld(World):
         value = f.value
         if self.is_module(value) and type(value).__call__ is Module.__call__:
             return modules.call(tracer, f, args, kwargs)
+        if (found := ndarrays.special(tracer, value, args, kwargs)) is not None:
+            return found
         if isinstance(value, type):
             return self.construct(tracer, value, args, kwargs)
         if not isinstance(value, types.FunctionType) or self.is_disabled(value):
@@ -585,11 +659,17 @@ class TorchWorld(World):
             return modules.call(tracer, tracer.real(args[0]), args[1:], kwargs)
         from rushlight.capture import bodies, optimisers
 
-        for rule in (bodies.special, states.special, modules.walked, optimisers.special):
+        for rule in (
+            bodies.special,
+            overrides.special,
+            states.special,
+            modules.walked,
+            optimisers.special,
+        ):
             found = rule(tracer, value, args, kwargs)
             if found is not None:
                 return found
-        if value.__name__ in META_FUNCTIONS and self.is_op(value):
+        if value.__name__ in META_FUNCTIONS and not self.overrides.modes and self.is_op(value):
             return self.meta_function(tracer, value, args, kwargs)
         if value in marks.COMPILING:
             return Const(True)
@@ -631,6 +711,8 @@ class TorchWorld(World):
     def construct(self, tracer: Any, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if issubclass(cls, Function):
             # An instance says nothing but a warning; `apply` is the class's.
+            return New(cls)
+        if cls in overrides.SWITCHES:
             return New(cls)
         if cls in states.CONTEXTS:
             return states.construct(tracer, cls, args, kwargs)

@@ -24,6 +24,7 @@ __all__ = [
     "New",
     "Number",
     "Obj",
+    "Opaque",
     "Partial",
     "Proxy",
     "Seq",
@@ -63,6 +64,10 @@ class Proxy(Var):
         self.node = node
         self.source = source
 
+    def is_number(self) -> bool:
+        """Whether its truth is that of what it holds."""
+        return True
+
 
 class Tensor(Proxy):
     # Its layout is invented: a gradient that capture made up (strict reads).
@@ -73,6 +78,17 @@ class Tensor(Proxy):
 
 class Number(Proxy):
     """A number that is not specialised."""
+
+
+class Opaque(Proxy):
+    """An object that a call in the graph gives, and whose methods are calls in the graph."""
+
+    def __init__(self, kind: type, node: Any) -> None:
+        super().__init__(None, node)
+        self.kind = kind
+
+    def is_number(self) -> bool:
+        return False
 
 
 class Seq(Var):
