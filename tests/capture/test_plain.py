@@ -20,7 +20,8 @@ def load() -> dict[str, types.FunctionType]:
     library = types.SimpleNamespace(**OPS, Tensor=Toy)
     names = {"torch": library, "F": library, "graph_break": graph_break}
     # Dataclasses look their module up.
-    module = sys.modules["tests.capture.loaded_plain"] = types.ModuleType("tests.capture.loaded_plain")
+    name = "tests.capture.loaded_plain"
+    module = sys.modules[name] = types.ModuleType(name)
     module.__dict__.update(names)
     # What follows is about tensors, and is left to test_features.
     text, found, _ = SOURCE.read_text().partition("# -- tensors --")
