@@ -672,6 +672,11 @@ REASONS: dict[str, Reason] = {
         "An equal graph could not be told by its key.",
         "compile_graph compiles it each time.",
     ),
+    "RL0820": Reason(
+        "these cache artifacts cannot be used: they are damaged, or another version wrote them",
+        "They are taken as a whole or not at all.",
+        "Save them again with torch.compiler.save_cache_artifacts().",
+    ),
     # -- files
     "RL0901": Reason(
         "The file is not a valid checkpoint: {what}.",
