@@ -8,6 +8,7 @@ own. What cannot be said exactly is None, and NumPy's kernel stays.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.numpy_ import MATH
+from rushlight.base import logs
 from rushlight.base.errors import MissingExtra
 from rushlight.codegen import native
 from rushlight.codegen.driver import live_steps
@@ -147,17 +149,27 @@ def told(program: LoopProgram, text: str, hint: int) -> Any:
     return program.sizes.extents.atom(text, program.sizes.variable(text, 0), hint, 2)
 
 
-def attempt(make: Function, *given: Any) -> Function | None:
+def attempt(label: str, make: Function, *given: Any) -> Function | None:
+    """What `make` makes, one thread at a time; None where the op has no such code."""
     if not can_compile():
         return None
     with lock:
         try:
             made: Function = make(*given)
-            return made
-        except (Inexpressible, NotImplementedError) as e:
-            import os
-            if os.environ.get("DBG"): print("REFUSED", given[0] if type(given[0]) is str else given[0].name(), type(e).__name__, e)
+        except (Inexpressible, NotImplementedError) as why:
+            logs.write("kernel", f"eager {label}: NumPy's, for there are no loops of {why}")
             return None
+    logs.write("kernel", f"eager {label}: native")
+    return made
+
+
+def renew() -> None:
+    """In a forked child, whoever held the lock is gone."""
+    global lock
+    lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=renew)
 
 
 # -- elementwise texts -----------------------------------------------------------------------------
@@ -169,7 +181,7 @@ def text_kernel(
     """The text as a function of its arrays and, behind them, its numbers (floats and 0-d arrays);
     `by_value`, these are part of the code. `casts` are the dtypes that operands go through, and
     that of the result."""
-    return attempt(written_text, label, text, args, casts, by_value)
+    return attempt(label, written_text, label, text, args, casts, by_value)
 
 
 def written_text(
@@ -244,7 +256,7 @@ def answers(text: Function, args: tuple[Any, ...], chains: dict[int, Any]) -> li
 def lowered_kernel(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[int]) -> Function | None:
     """An op as a function of the arrays among its arguments. Sizes in `fixed` are part of the code,
     equal ones are one."""
-    return attempt(written_rule, op, args, fixed)
+    return attempt(op.name(), written_rule, op, args, fixed)
 
 
 def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[int]) -> Function:

@@ -468,7 +468,7 @@ def taken_dtypes(op: Any, checked: bool = False) -> frozenset[Any]:
 
 def is_uniform(op: Any) -> bool:
     """Whether an elementwise op of any arguments can be left to its kernel as it is."""
-    if not is_writable(op) or (op.options.get("numbers") and len(op.tensor_positions) > 1):
+    if not is_writable(op) or (op.options.get("numbers") and op.tensor_positions != (0,)):
         return False
     return not any([a.type.optional for a in op._schema.arguments if a.type.kind == "Tensor"])
 

@@ -16,6 +16,7 @@ from rushlight.arrays.numpy_ import BLOCK, MATH
 from rushlight.base.config import config
 from rushlight.core import ports
 from rushlight.core.dtype import dtype
+from rushlight.core.geometry import same_sizes
 from rushlight.core.quick import single_ufunc
 
 __all__ = ["LARGE", "SMALL", "LoopRule", "array_kernel", "fused", "text_kernel"]
@@ -75,7 +76,7 @@ def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts
                 continue
             if shape is None:
                 shape = value.shape
-            elif value.shape != shape:
+            elif not same_sizes(value.shape, shape):
                 return None
             if not value.flags.c_contiguous:
                 return None
@@ -122,7 +123,7 @@ def in_pieces(text: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     if size < 2 * BLOCK:
         return text(MATH, *args)
     for at in places:
-        if args[at].shape != shape or not args[at].flags.c_contiguous:
+        if not same_sizes(args[at].shape, shape) or not args[at].flags.c_contiguous:
             return text(MATH, *args)
     flat = {at: args[at].reshape(-1) for at in places}
     piece = list(args)
@@ -149,14 +150,16 @@ def array_kernel(op: Any) -> Callable[..., Any]:
     kernel: Callable[..., Any] = op.rule("kernel")
     if kernel is None or not is_lowered(op):
         return kernel
-    first_at = op.tensor_positions[0]
+    places = op.tensor_positions[:2]
 
     def large_or_plain(xp: Any, *args: Any) -> Any:
-        first = args[first_at]
-        if type(first) is ndarray and first.size >= LARGE:
-            found = lowered(op, args)
-            if found is not None:
-                return found
+        for place in places:
+            array = args[place]
+            if type(array) is ndarray and array.size >= LARGE:
+                found = lowered(op, args)
+                if found is not None:
+                    return found
+                break
         return kernel(xp, *args)
 
     return large_or_plain

@@ -332,7 +332,7 @@ mean_all = op(
     quick=Quick(
         "divide(total_ := add_reduce({self}, None, None, empty((), {self}.dtype)), {self}.size, "
         "total_)",
-        when="self._is_contiguous and self._dtype.scalar_fast",
+        when=f"self._is_contiguous and self._dtype.scalar_fast and {{self}}.size < {LARGE}",
         result_is_contiguous=True,
         scope={"add_reduce": add_reduce, "empty": empty, "divide": np.true_divide},
     ),
