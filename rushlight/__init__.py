@@ -20,6 +20,7 @@ from rushlight.base.config import config as _config
 from rushlight.base.lazy import namespace as _namespace
 from rushlight.core import device as _devices
 from rushlight.core import dtype as _dtypes
+from rushlight.core import ports as _ports
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
 from rushlight.core.size import Size
@@ -172,6 +173,22 @@ __all__ = [
     "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
     "layout", "memory_format", "no_grad", "set_default_dtype", "set_grad_enabled",
 ]  # fmt: skip
+
+
+def _native_text(*given: Any) -> Any:
+    from rushlight.codegen.eager import text_kernel
+
+    return text_kernel(*given)
+
+
+def _native_lowered(*given: Any) -> Any:
+    from rushlight.codegen.eager import lowered_kernel
+
+    return lowered_kernel(*given)
+
+
+# Generated code is loaded with the first large tensor that it computes with.
+_ports.fill(native_text=_native_text, native_lowered=_native_lowered)
 
 if _config.anomaly:
     from rushlight.autograd.anomaly import detect_everywhere as _detect_everywhere

@@ -21,7 +21,8 @@ from typing import Any
 
 from rushlight.base.callthrough import watched
 from rushlight.base.counters import counters
-from rushlight.capture import breaks, hints, logs, prefixes
+from rushlight.base import logs
+from rushlight.capture import breaks, hints, prefixes
 from rushlight.capture.bytecode import Decoded, Micro, check_version
 from rushlight.capture.calls import Tracer
 from rushlight.capture.emit import CELLS, Emitter

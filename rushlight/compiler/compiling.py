@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.base.counters import counters
-from rushlight.capture import logs, marks, modules
+from rushlight.base import logs
+from rushlight.capture import marks, modules
 from rushlight.capture.cache import Capture, Options
 from rushlight.capture.exc import BackendCompilerFailed, TorchDynamoException
 from rushlight.capture.function import graph_module

@@ -21,6 +21,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.promotion import DIM, WRAPPED, ZERO_DIM, result_type, scalar_dtype
 from rushlight.core.tensor import Tensor, strides_of, wrap
 from rushlight.opset.kinds import Kind, Spec, is_unusual, tensors_in
+from rushlight.opset.large import LARGE, fused, text_kernel
 from rushlight.opset.results import lay_out
 
 __all__ = [
@@ -103,10 +104,14 @@ class Pointwise(Kind):
         if rule == "shape":
             return lambda *args: self.shape_of(op, args)
         if rule == "kernel":
-            return op.options.get("scalar")
+            text = op.options.get("scalar")
+            return None if text is None else text_kernel(op, text)
         if rule == "jvp":
             return derived_elementwise_jvp(op)
         return super().derive(op, rule)
+
+    def array_kernel(self, op: Any) -> Any:
+        return op.rule("kernel")
 
     def batch_method(self, op: Any) -> str | None:
         return "elementwise"
@@ -275,6 +280,12 @@ class Pointwise(Kind):
             if isinstance(value, Tensor):
                 arrays[position] = value._array
                 contiguous = contiguous and value._is_contiguous
+        if plan.casts and contiguous and "scalar" in op.options:
+            first = arrays[op.tensor_positions[0]]
+            if type(first) is np.ndarray and first.size >= LARGE:
+                found = self.compute_large(op, args, plan, arrays)
+                if found is not None:
+                    return found, plan.result, contiguous
         for position, chain in plan.casts:
             value = args[position]
             if isinstance(value, Tensor):
@@ -285,6 +296,18 @@ class Pointwise(Kind):
             elif type(value) in NUMBERS:
                 arrays[position] = number_array(value, chain)
         return op.rule("kernel")(MATH, *arrays), plan.result, contiguous
+
+    def compute_large(self, op: Any, args: tuple[Any, ...], plan: Plan, arrays: list[Any]) -> Any:
+        """The answer of native code that converts operands and result itself, or None."""
+        chains = []
+        given = list(arrays)
+        for position, chain in plan.casts:
+            value = args[position]
+            if isinstance(value, Tensor):
+                chains.append((position, chain))
+            elif type(value) in NUMBERS:
+                given[position] = number_array(value, chain)
+        return fused(op, op.options["scalar"], tuple(given), (tuple(chains), plan.result))
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         singles = op.tensor_positions
