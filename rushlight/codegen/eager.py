@@ -253,7 +253,9 @@ def answers(text: Function, args: tuple[Any, ...], chains: dict[int, Any]) -> li
 # -- ops with a rule -------------------------------------------------------------------------------
 
 
-def lowered_kernel(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[int]) -> Function | None:
+def lowered_kernel(
+    op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[int]
+) -> Function | None:
     """An op as a function of the arrays among its arguments. Sizes in `fixed` are part of the code,
     equal ones are one."""
     return attempt(op.name(), written_rule, op, args, fixed)

@@ -404,7 +404,7 @@ def write_elementwise(op: Any, bound: bool = False) -> Writer | None:
     is_unary = len(arguments) == 1 == len(op.tensor_positions)
     is_binary = op.tensor_positions == (0, 1) and op.argument_names[2:] in ([], ["alpha"])
     promoted = op.options.get("promoted_scalars")
-    if promoted and is_binary:
+    if promoted and (is_binary or op.tensor_positions[:1] != (0,)):
         return None
     if not is_unary and not is_binary and not is_uniform(op):
         return None
@@ -431,12 +431,22 @@ def write_elementwise(op: Any, bound: bool = False) -> Writer | None:
     if is_unary:
         w.add(UNARY, guard=guard, compute=unary_call(w), **parts)
     else:
-        w.scope.update(kernel=op.rule("kernel"), MATH=math_namespace(), check=op.options.get("check"))
+        w.scope.update(
+            kernel=op.rule("kernel"), MATH=math_namespace(), check=op.options.get("check")
+        )
         given = ", ".join([w.texts[name] for name in op.argument_names])
         check = [f"check({first}._dtype, ({given},))"] if w.scope["check"] else []
         refusals = ", RuntimeError, TypeError" if check else ""
         arrays = w.arrays()
-        w.add(UNIFORM, guard=guard, check=check, refusals=refusals, arrays=arrays, dtype=dtype, **parts)
+        w.add(
+            UNIFORM,
+            guard=guard,
+            check=check,
+            refusals=refusals,
+            arrays=arrays,
+            dtype=dtype,
+            **parts,
+        )
     return w
 
 

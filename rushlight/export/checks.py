@@ -14,6 +14,7 @@ from rushlight.base import pytree
 from rushlight.base.pytree import TreeSpec
 from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.export.leafchecks import LeafChecks, Record
+from rushlight.export.serde.plain import PlainExpr
 from rushlight.symbolic.numbers import SymInt
 
 __all__ = ["InputCheck", "check_inputs", "flatten_call", "records_of"]
@@ -87,13 +88,11 @@ def records_of(placeholders: Sequence[Any], ranges: dict[Any, Any]) -> list[Reco
 
 def form_of(size: Any, ranges: dict[Any, Any], names: dict[Any, str]) -> Any:
     """A size as it is, or what tells its symbols. `names` are those that symbols have so far."""
-    from rushlight.symbolic.guards import python_text
-
     if not isinstance(size, SymInt):
         return size
     expr: Any = size.node.expr
-    if expr.is_Integer:
-        return int(expr)
+    if not expr.free_symbols:
+        return int(expr.xreplace({}))
     for symbol in sorted(expr.free_symbols, key=str):
         names.setdefault(symbol, f"v{len(names)}")
     bounds = ranges.get(expr)
@@ -102,11 +101,17 @@ def form_of(size: Any, ranges: dict[Any, Any], names: dict[Any, str]) -> Any:
         form["lower"], form["upper"] = bound_of(bounds.lower), bound_of(bounds.upper)
     offset, term = expr.as_coeff_Add()
     slope, symbol = term.as_coeff_Mul()
-    if symbol.is_Symbol and offset.is_Integer and slope.is_Integer:
+    if symbol.is_Symbol and int(offset) == offset and int(slope) == slope:
         linear = {"slope": int(slope), "offset": int(offset)}
         return {**form, "symbol": names[symbol], "root": str(symbol), **linear}
-    symbols = [names[symbol] for symbol in expr.free_symbols]
-    return {**form, "text": python_text(expr, names.__getitem__), "symbols": sorted(symbols)}
+    own = {symbol: names[symbol] for symbol in expr.free_symbols}
+    form["symbols"] = sorted(own.values())
+    if isinstance(expr, PlainExpr):
+        form["value"] = lambda known: expr.xreplace({s: known[name] for s, name in own.items()})
+        return form
+    from rushlight.symbolic.guards import python_text
+
+    return {**form, "text": python_text(expr, own.__getitem__)}
 
 
 def bound_of(number: Any) -> int | None:

@@ -18,8 +18,9 @@ __all__ = ["LeafChecks", "shown_path"]
 
 # A record is a dict with a `kind`. "tensor": name, shape; "size": name, form; "equal": value;
 # "any". A size in a shape is an int or a form. A form is a dict: `shown`, `lower` and `upper`
-# (None without a bound), and `symbol` (shown as `root`), `slope` and `offset`, or `text` over
-# `symbols`. Symbols have names that are given here: those of files are not code.
+# (None without a bound), and `symbol` (shown as `root`), `slope` and `offset`, or over `symbols` a
+# `text`, or, in programs that are read without sympy, a function that gives its `value`. Symbols
+# have names that are given here: those of files are not code.
 Record = dict[str, Any]
 
 
@@ -153,6 +154,8 @@ class Checking:
     def compare(self, place: Place, size: int, form: Record) -> None:
         if "symbol" in form:
             known = form["slope"] * self.symbols[form["symbol"]] + form["offset"]
+        elif "value" in form:
+            known = int(form["value"](self.symbols))
         else:
             known = self.checks.value(form["text"], self.symbols)
         if known != size:
