@@ -312,9 +312,12 @@ if class_ is Tensor or class_ in PLAIN:
     right_ = {y}._array
     if not ({x}._is_contiguous and {y}._is_contiguous):
         # The result is laid out like a contiguous first operand of its shape, or like the second
-        # when the first has the same order.
+        # when the first has the same order. Strides that are equal leave the order to the second.
         leader_ = {x}._array
-        if not {x}._is_contiguous:
+        if {x}._is_contiguous:
+            if 1 in leader_.shape[1:]:
+                {refuse}
+        else:
             if not {y}._is_contiguous or (any(leader_.strides) and not falls(leader_.strides)):
                 {refuse}
             leader_ = right_
