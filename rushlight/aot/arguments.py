@@ -19,6 +19,7 @@ from rushlight.aot.metadata import Facts, InputFacts, OutputKind
 from rushlight.aot.wrappers import Task, Wrapper, guard_failed
 from rushlight.base.errors import error
 from rushlight.core import geometry
+from rushlight.core.extras import ViewInfo
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.opset import functions
@@ -252,7 +253,11 @@ class Bases(Wrapper):
         count = len(self.moved)
         if count:
             results, forms = results[:-count], results[-count:]
-            made = [value for place, value in enumerate(results) if place not in self.stale]
+            made = [
+                value
+                for place, value in enumerate(results)
+                if place not in self.stale or (place not in self.same and is_never_stale(value))
+            ]
             with views_stay_valid(made, kept):
                 for target, form, quiet in zip(kept, forms, self.quiet):
                     take_geometry(target, form, quiet)
@@ -314,6 +319,16 @@ def overlapping(args: Sequence[Any], facts: Facts) -> list[list[int]]:
             # What is written of a base is all of it: other writes to that memory are part of it.
             groups.append(sorted([place for part in written for place in part]))
     return sorted(groups)
+
+
+def is_never_stale(value: object) -> bool:
+    """Whether a result is a view whose history nothing but its own ops can give. Where its base
+    changed after it was taken, the function has failed."""
+    return (
+        isinstance(value, Tensor)
+        and value._view is not None
+        and value._view.kind != ViewInfo.NORMAL
+    )
 
 
 def loses_base(entry: InputFacts) -> bool:

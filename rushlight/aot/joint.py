@@ -9,7 +9,7 @@ effects lead the inputs and outputs of the forward, and end those of the backwar
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,9 @@ from rushlight.aot.metadata import (
 from rushlight.aot.partition import has_effect
 from rushlight.aot.subclasses import flatten, layouts_of
 from rushlight.aot.tracing import attribute_owner, output_of
+from rushlight.autograd.backward import GradientEdge
 from rushlight.autograd.backward import grad as gradients_of
+from rushlight.autograd.function import BackwardCFunction
 from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core import dispatch
@@ -547,11 +549,33 @@ def joint_gradients(
     pairs = [(value, tangent) for value, tangent in zip(chosen, tangents) if value.requires_grad]
     if not wanted or not pairs:
         return [None] * len(primals)
+    outputs = [value for value, _ in pairs]
     found = gradients_of(
-        [value for value, _ in pairs],
-        wanted,
+        outputs,
+        [*wanted, *ends_of_functions(outputs, wanted)],
         grad_outputs=[tangent for _, tangent in pairs],
         allow_unused=True,
     )
-    by_primal = dict(zip(map(id, wanted), found))
+    by_primal = dict(zip(map(id, wanted), found, strict=False))
     return [by_primal.get(id(primal)) for primal in primals]
+
+
+def ends_of_functions(outputs: Sequence[Any], primals: Sequence[Any]) -> list[GradientEdge]:
+    """Where backwards of autograd Functions lead besides to primals: they may do more than compute
+    gradients, so they run wherever they lead."""
+    known = {primal.grad_fn for primal in primals}
+    nodes = below([value.grad_fn for value in outputs])
+    functions = below([node for node in nodes if isinstance(node, BackwardCFunction)])
+    return [GradientEdge(n, 0) for n in functions if not n.next_functions and n not in known]
+
+
+def below(roots: Iterable[Any]) -> list[Any]:
+    """These nodes and all that they lead to, each once."""
+    found = dict.fromkeys(roots)
+    waiting = list(found)
+    while waiting:
+        for node, _ in waiting.pop().next_functions:
+            if node is not None and node not in found:
+                found[node] = None
+                waiting.append(node)
+    return list(found)

@@ -469,6 +469,13 @@ REASONS: dict[str, Reason] = {
         "Its values went with its memory.",
         "Give it its memory and values again before the backward, or keep the memory.",
     ),
+    "RL0760": Reason(
+        "a view of shape {shape} is written in a traced function after what it is a view of lost "
+        "elements in place and has shape {base}",
+        "The gradient of such a write is a slice of what was lost; eager execution fails in the "
+        "backward.",
+        "Write before the tensor becomes smaller, or make a view instead of changing it in place.",
+    ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
         "They are arguments of its graphs, in the order in which the module had them.",
