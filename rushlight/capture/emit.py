@@ -19,6 +19,7 @@ from rushlight.capture.outcomes import Break, NeedBreak
 from rushlight.capture.sources import Id, Source
 from rushlight.capture.tracer import Guard
 from rushlight.capture.values import (
+    NULL,
     Bound,
     Cell,
     Const,
@@ -204,10 +205,13 @@ class Emitter:
         """The text of what the graph gives, as the program has it."""
         text = self.out(v.node)
         wrapped = self.t.world.wrapped_result(v, text, self.names)
-        if wrapped is None:
+        attributes = v.attrs if isinstance(v, Tensor) else None
+        if wrapped is None and not attributes:
             return text
         if id(v) not in self.built:
-            self.built[id(v)] = self.temp(self.post, wrapped)
+            name = self.built[id(v)] = self.temp(self.post, wrapped or text)
+            for attr, value in (attributes or {}).items():
+                self.post.append(f"{name}.{attr} = {self.rebuild(value)}")
         return self.built[id(v)]
 
     def made(self, v: Any) -> str:
@@ -306,8 +310,11 @@ class Emitter:
         defaults = f"({self.list_of(v.defaults)})" if v.defaults else "None"
         parts = f"{constant(v.code)}, {constant(v.namespace)}, {v.code.co_name!r}"
         name = self.temp(self.post, f"{constant(types.FunctionType)}({parts}, {defaults}, {cells})")
+        self.built[id(v)] = name
         if v.kwdefaults:
             self.post.append(f"{name}.__kwdefaults__ = {self.rebuild(Dict(v.kwdefaults))}")
+        for attr, value in v.attrs.items():
+            self.post.append(f"{name}.{attr} = {self.rebuild(value)}")
         return name
 
     def make_object(self, v: New) -> str:
@@ -404,9 +411,10 @@ class Emitter:
         assert v.source is not None
         return self.set_calls(self.read(v.source), v)
 
-    def write_attribute(self, v: Obj, name: str) -> list[str]:
-        value = self.rebuild(self.t.overlay[id(v.value), name])
-        return [f"{self.read(v.source)}.{name} = {value}"]
+    def write_attribute(self, v: Any, name: str, key: Any) -> list[str]:
+        target = f"{self.read(v.source)}.{name}"
+        value = self.t.overlay[key]
+        return [f"del {target}" if value is NULL else f"{target} = {self.rebuild(value)}"]
 
     def write_global(self, namespace: dict[str, Any], name: str) -> list[str]:
         value = self.rebuild(self.t.overlay[id(namespace), name])
@@ -429,6 +437,10 @@ class Emitter:
         for guard in t.guards:
             self.guard(guard)
         world.refuse_open()
+        for generator in t.generators:
+            if generator.is_left_open():
+                name = generator.frame.code.co_name
+                raise NeedBreak(generator.made_at, f"generator {name} that is not run to its end")
         self.make_inputs()
         result = finish(self)
         effects = self.effects()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.capture.outcomes import Break
-from rushlight.capture.recording import NATIVE
+from rushlight.capture.recording import HOOK, NATIVE
 from rushlight.capture.values import Bound, Const, Func, Made, Method, New, Obj, Opaque, Partial
 from rushlight.core.hooks import RemovableHandle
 
@@ -33,7 +33,7 @@ def call(t: Any, tensor: Any, name: str, args: list[Any], kwargs: dict[str, Any]
 def native_call(t: Any, name: str, given: list[Any]) -> Any:
     t.note_effects(writes=True, draws=False, may_raise=False)
     node = t.recording.add("call_method", name, given, {}, None)
-    node.meta[NATIVE] = True
+    node.meta[NATIVE] = HOOK
     return node
 
 

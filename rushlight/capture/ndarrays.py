@@ -17,7 +17,7 @@ from rushlight.capture.iterators import Items
 from rushlight.capture.outcomes import Break
 from rushlight.capture.recording import NATIVE, WRITES, examples_of
 from rushlight.capture.tracer import INPLACE, raise_user
-from rushlight.capture.values import Bound, Const, Obj, Opaque, Seq, Tensor, Var
+from rushlight.capture.values import Bound, Const, Opaque, Seq, Tensor, Var
 from rushlight.core.tensor import sizes_of, strides_of
 
 __all__ = ["Array", "attribute", "binary", "is_const", "method", "of_tensor", "special", "wrapped"]
@@ -121,9 +121,9 @@ def special(t: Any, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return t.fold(value, t.python(v)) if isinstance(v, Const) else None
     if isinstance(value, np.ufunc) or id(value) in FUNCTIONS:
         return call(t, "call_function", value, args, kwargs)
-    if isinstance(value, types.FunctionType) and value.__name__ in MAKING and t.world.is_op(value):
-        if any(holds_array(t, a) for a in args):
-            return tensor_of(t, value, args, kwargs)
+    is_maker = isinstance(value, types.FunctionType) and value.__name__ in MAKING
+    if is_maker and t.world.is_op(value) and any(holds_array(t, a) for a in args):
+        return tensor_of(t, value, args, kwargs)
     return None
 
 

@@ -63,9 +63,7 @@ class Operators(Attributes):
             return self.binary_of_opaque(f, a, b)
         if isinstance(a, Proxy) or isinstance(b, Proxy):
             found = self.binary_of_proxies(f, a, b)
-        elif isinstance(a, Const) and isinstance(b, Const):
-            found = self.fold(f, a.value, b.value)
-        elif f in (operator.eq, operator.ne) and self.is_fixed_pair(a, b):
+        elif self.are_constants(f, a, b):
             found = self.fold(f, a.value, b.value)
         else:
             found = self.binary_of_containers(f, a, b)
@@ -80,16 +78,21 @@ class Operators(Attributes):
             return self.world.opaque_binary(self, f, a, b)
         raise Break(f"{f.__name__} of {type(a).__name__} and {type(b).__name__}")
 
-    def is_fixed_pair(self, a: Any, b: Any) -> bool:
-        """Whether two are constants of the library's, or objects that guards name."""
-        kinds = [
-            isinstance(x, Const)
-            and type(x.value) not in CONSTANTS
-            or isinstance(x, Obj)
-            and isinstance(x.value, IDENTITY)
+    def are_constants(self, f: Binary, a: Any, b: Any) -> bool:
+        """Whether what an operator gives is known: of two constants, or where a constant of the
+        library's is compared with an object that a guard names."""
+        if isinstance(a, Const) and isinstance(b, Const):
+            return True
+        if f not in (operator.eq, operator.ne) or not (
+            isinstance(a, Const) or isinstance(b, Const)
+        ):
+            return False
+        return all(
+            type(x.value) not in CONSTANTS
+            if isinstance(x, Const)
+            else isinstance(x, Obj) and isinstance(x.value, IDENTITY)
             for x in (a, b)
-        ]
-        return all(kinds) and (isinstance(a, Const) or isinstance(b, Const))
+        )
 
     def fold(self, f: Callable[..., Any], *values: Any) -> Any:
         """Compute now; what it raises, the program raises."""
@@ -117,13 +120,14 @@ class Operators(Attributes):
         return Const(self.python(v)) if isinstance(v, Number) else v
 
     def binary_of_containers(self, f: Binary, a: Any, b: Any) -> Any:
-        if isinstance(a, Seq) and isinstance(b, Seq) and a.kind is b.kind:
-            if f is operator.iadd and a.kind is list:
-                a.items.extend(b.items)
-                self.mutated(a)
-                return a
-            if f in (operator.add, operator.iadd):
-                return Seq(a.kind, a.items + b.items)
+        is_list = isinstance(a, Seq) and a.kind is list
+        if f is operator.iadd and is_list and isinstance(b, Seq | Iter | View):
+            a.items.extend(self.iterate(b))
+            self.mutated(a)
+            return a
+        are_alike = isinstance(a, Seq) and isinstance(b, Seq) and a.kind is b.kind
+        if are_alike and f in (operator.add, operator.iadd):
+            return Seq(a.kind, a.items + b.items)
         if isinstance(a, Seq) and f in (operator.mul, operator.imul) and isinstance(b, Const):
             if f is operator.imul and a.kind is list:
                 raise Break("list repeated in place")
@@ -162,6 +166,11 @@ class Operators(Attributes):
             if not isinstance(x, New | Obj):
                 continue
             cls = self.type_of(x)
+            if method == "__ne__" and cls.__ne__ is object.__ne__:
+                # Python's own: the opposite of `==`.
+                self.guard("is", const(cls).attr("__ne__"), cls.__ne__)
+                found = self.binary_of_objects(operator.eq, x, y)
+                return NULL if found is NULL else Const(not self.truth(found))
             if not hasattr(cls, method):
                 self.guard("lacks", const(cls), method)
             elif isinstance(getattr(cls, method), types.FunctionType):
@@ -274,6 +283,10 @@ class Operators(Attributes):
     def item_of_object(self, v: Any, key: Any) -> Any:
         if isinstance(v, Obj):
             found = self.world.module_items(self, v)
+            if isinstance(key, Slice):
+                kept = self.world.module_slice(self, v, self.python(key))
+                if kept is not None:
+                    return kept
             if found is not None and isinstance(key, Const) and type(key.value) is int:
                 try:
                     return found[key.value]
@@ -306,6 +319,9 @@ class Operators(Attributes):
 
     def delete_subscript(self, v: Any, key: Any) -> None:
         v = self.real(v)
+        if isinstance(getattr(self.type_of(v), "__delitem__", None), types.FunctionType):
+            self.call(self.type_attr(v, "__delitem__"), [key], {})
+            return
         if isinstance(v, Dict):
             index = self.key(key)
         elif isinstance(v, Seq) and v.kind is list:

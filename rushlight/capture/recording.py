@@ -13,13 +13,24 @@ from rushlight.capture.sources import Source
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node, map_arg
 
-__all__ = ["EXAMPLE", "NATIVE", "PART", "WRITES", "Recording", "contains_node", "examples_of"]
+__all__ = [
+    "EXAMPLE",
+    "HOOK",
+    "NATIVE",
+    "PART",
+    "WRITES",
+    "Recording",
+    "contains_node",
+    "examples_of",
+]
 
 EXAMPLE = "example_value"
 # In the meta of a node that takes one result out of several.
 PART = "part"
 # In the meta of a node that runs as it is, whatever compiles the graph around it.
 NATIVE = "native"
+# What it is for such a node that puts a hook on a tensor.
+HOOK = "hook"
 # In the meta of a call that writes to its arguments.
 WRITES = "writes"
 

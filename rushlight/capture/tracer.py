@@ -79,6 +79,8 @@ class Tracing:
         self.known: dict[int, tuple[Any, Var]] = {}
         # Inputs of the graph that are functions, by their variables.
         self.function_nodes: dict[int, Any] = {}
+        # Generators that have begun.
+        self.generators: list[Any] = []
         # Attributes and globals written on existing objects.
         self.overlay: dict[tuple[int, str], Any] = {}
         # In order of first write.
@@ -300,8 +302,8 @@ class Tracing:
         versions = self.world.versions((given, named))
         example = self.world.run(op, target, given, named, self.modes)
         is_inplace = name in INPLACE or (name.endswith("_") and not name.endswith("__"))
-        writes = is_inplace or self.world.writes(target, name)
-        writes = writes or self.world.versions((given, named)) != versions
+        writes = is_inplace or self.world.versions((given, named)) != versions
+        writes = writes or self.world.writes(target, name)
         world = self.world
         self.note_effects(writes, world.draws(target, name), world.may_raise(target, name, given))
         node = self.recording.add(op, target, *nodes, example)
@@ -390,10 +392,15 @@ class Tracing:
         if isinstance(v, New):
             v.attrs[name] = value
         elif isinstance(v, Obj):
-            self.overlay[id(v.value), name] = value
-            self.effect((id(v.value), name), "attr", v, name)
+            self.write_outside(v, v.value, name, value)
         else:
             raise Break(f"set attribute of {type(v).__name__}")
+
+    def write_outside(self, v: Var, found: Any, name: str, value: Any) -> None:
+        """Give an object of the outside an attribute; NULL takes it away."""
+        key = id(found), name
+        self.overlay[key] = value
+        self.effect(key, "attr", v, name, key)
 
     # -- given by the layers above -----------------------------------------------------------------
 

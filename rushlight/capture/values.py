@@ -74,6 +74,8 @@ class Tensor(Proxy):
     strict = False
     # The class of a tensor of the outside.
     kind: type | None = None
+    # What the program wrote to one that the graph makes.
+    attrs: dict[str, Any] | None = None
 
 
 class Number(Proxy):
@@ -166,6 +168,9 @@ class Func(Var):
         self.defaults: list[Any] = []
         self.kwdefaults: dict[str, Any] = {}
         self.qualname: str = code.co_qualname
+        self.is_annotated = False
+        # What the program wrote to it.
+        self.attrs: dict[str, Any] = {}
 
 
 class Partial(Var):

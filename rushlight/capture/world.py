@@ -140,6 +140,10 @@ class World:
     def tensor_attr(self, tracer: Any, tensor: Tensor, name: str) -> Any:
         return Bound(tensor, name)
 
+    def write_tensor(self, tracer: Any, tensor: Tensor, name: str, value: Any) -> None:
+        """Give a tensor an attribute."""
+        raise Break("set attribute of a tensor")
+
     def tensor_method(
         self, tracer: Any, tensor: Tensor, name: str, args: list[Any], kwargs: dict[str, Any]
     ) -> Any:
@@ -234,6 +238,10 @@ class World:
         return None
 
     def module_items(self, tracer: Any, module: Obj) -> list[Any] | None:
+        return None
+
+    def module_slice(self, tracer: Any, module: Obj, part: slice) -> Any:
+        """Some of the items of a module, or None."""
         return None
 
     def fields_of(self, kind: type) -> tuple[str, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rushlight.base.counters import counters
 from rushlight.capture.exc import InvalidBackend
 from rushlight.capture.recording import EXAMPLE, NATIVE
+from rushlight.core.fake import UnsupportedFakeTensorException
 
 __all__ = ["list_backends", "lookup_backend", "register_backend"]
 
@@ -104,7 +106,12 @@ def through_aot(gm: Any, inputs: Sequence[Any], compiler: Backend, **options: An
     if has_symbols(gm):
         # Symbols live in the examples; real inputs would make their sizes constants.
         inputs = [n.meta[EXAMPLE] for n in gm.graph.nodes if n.op == "placeholder"]
-    return aot_module_simplified(gm, inputs, compiler, is_guarded=True, **options)
+    try:
+        return aot_module_simplified(gm, inputs, compiler, is_guarded=True, **options)
+    except UnsupportedFakeTensorException:
+        # Gradients of other layouts, for example.
+        counters["stats"]["graphs that run as they were captured"] += 1
+        return gm.forward
 
 
 @register_backend(tags=("debug",))
