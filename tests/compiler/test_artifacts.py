@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 import rushlight as torch
@@ -119,8 +121,6 @@ def test_entries_of_another_machine_are_not_found(place, emitted, monkeypatch):
     place("second")
     torch.compiler.load_cache_artifacts(data)
     monkeypatch.setattr(native.this_host(), "features", "+made-up")
-    try:
+    with contextlib.suppress(RuntimeError):  # LLVM may refuse the feature; it was asked to compile
         assert train() == want
-    except RuntimeError:
-        pass  # LLVM may refuse the feature; it was asked to compile
     assert len(emitted) > count
