@@ -7,7 +7,7 @@ cache and is linked from there the next time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from rushlight.base.lazy import load
 from rushlight.codegen import cache, config, entries
@@ -97,7 +97,15 @@ def compile_text(text: str, names: list[str], thorough: bool = True) -> Library:
     return Library(here, image, names)
 
 
-def optimised(here: Host, text: str, thorough: bool) -> tuple[Any, Any]:
+class Emitting(Protocol):
+    """What code is made with: LLVM, and its machines for code that is thorough or not."""
+
+    binding: Any
+    machine: Any
+    plain_machine: Any
+
+
+def optimised(here: Emitting, text: str, thorough: bool) -> tuple[Any, Any]:
     """The module after LLVM's passes, and the machine to emit it with."""
     binding = here.binding
     module = binding.parse_assembly(text)
@@ -111,7 +119,7 @@ def optimised(here: Host, text: str, thorough: bool) -> tuple[Any, Any]:
     return module, machine
 
 
-def object_of(here: Host, text: str, thorough: bool) -> bytes:
+def object_of(here: Emitting, text: str, thorough: bool) -> bytes:
     module, machine = optimised(here, text, thorough)
     return cast(bytes, machine.emit_object(module))
 

@@ -117,4 +117,4 @@ class FunctionModule(Module):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         self.function = function
-        self.forward = function
+        vars(self)["forward"] = function

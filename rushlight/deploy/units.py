@@ -68,8 +68,9 @@ class UnitWriter(RunWriter):
         return ModuleText(TRIPLE, self.units.machines[0].layout, CPU, "", False)
 
     def const(self, value: object) -> str:
-        is_buffer = isinstance(value, Buffer)
-        return self.named(written_buffer(value) if is_buffer else written_value(value))
+        if isinstance(value, Buffer):
+            return self.named(written_buffer(value))
+        return self.named(written_value(value))
 
     def named(self, data: Any) -> str:
         name = f"k{len(self.written_scope)}"

@@ -62,7 +62,7 @@ def package(
         ],
     }
     write_package(path, manifest, files)
-    return os.fspath(path)
+    return str(os.fspath(path))
 
 
 def written_images(units: Units, at: int, files: dict[str, Any], stem: str) -> list[Any]:
