@@ -127,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--ops", action="store_true", help="audit the rules of every operator")
+    doctor.add_argument("--names", action="store_true", help="what became of torch's public names")
     doctor.add_argument("--op", metavar="NAME", help="show one operator's record")
 
     explain = commands.add_parser(
@@ -190,9 +191,11 @@ def _explain(code: str) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    if options.ops and options.op:
-        print("rushlight doctor: give --ops or --op, not both", file=sys.stderr)
+    if sum(map(bool, (options.ops, options.op, options.names))) > 1:
+        print("rushlight doctor: give one of --ops, --op and --names", file=sys.stderr)
         return 2
+    if options.names:
+        return _doctor_names(options.json)
     if options.ops:
         return _doctor_ops(options.json)
     if options.op:
@@ -410,6 +413,16 @@ def _doctor_ops(as_json: bool) -> int:
         print(json.dumps(counts))
     else:
         print(audit_as_text(_get(result, "rows"), counts))
+    return 0
+
+
+def _doctor_names(as_json: bool) -> int:
+    from rushlight.compat import publicnames
+
+    _progress("looking torch's names up")
+    found = publicnames.collect()
+    _progress("")
+    print(json.dumps(found) if as_json else publicnames.as_table(found))
     return 0
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from rushlight.base.errors import Reason
 from rushlight.base.reasons_export import EXPORT_REASONS
 from rushlight.base.reasons_jit import JIT_REASONS
+from rushlight.base.reasons_names import NAMES_REASONS, missing
 
 __all__ = ["AREAS", "REASONS"]
 
@@ -31,11 +32,6 @@ AREAS = {
     "RL14": "TorchScript",
     "RL15": "Exported programs",
 }
-
-
-def missing(code: str, why: str, remedy: str = "") -> Reason:
-    """The reason of a `MissingFeature`, which names the feature and may know a better remedy."""
-    return Reason(f"Rushlight does not support {{what}} ({code}).", why, remedy)
 
 
 REASONS: dict[str, Reason] = {
@@ -843,13 +839,8 @@ REASONS: dict[str, Reason] = {
         "A switch that nothing reads would change nothing.",
         "dir({module}) lists the switches.",
     ),
-    # -- command line and compatibility
-    "RL1301": missing("RL1301", "The name is one of PyTorch's; nothing stands behind it here."),
-    "RL1302": Reason(
-        "{root!r} is already imported from {file}; install {package}'s aliases before anything "
-        "imports it",
-        "A module that has been imported stays what it is.",
-    ),
+    # -- names of torch's, command line and compatibility
+    **NAMES_REASONS,
     # -- TorchScript
     **JIT_REASONS,
     **EXPORT_REASONS,
