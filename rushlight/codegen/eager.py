@@ -8,6 +8,7 @@ own. What cannot be said exactly is None, and NumPy's kernel stays.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays import special
 from rushlight.arrays.numpy_ import MATH
 from rushlight.base import logs
 from rushlight.base.errors import MissingExtra
@@ -87,6 +89,33 @@ class Texts(Builder):
             # NumPy takes several elements at a time.
             raise Inexpressible("a power")
         return super().function(name, *args)
+
+
+    def erfc(self, x: Any) -> Expression:
+        """The formula of NumPy's kernel, in float64."""
+        if x.dtype is not dtypes.float32:
+            raise Inexpressible(f"erfc of {x.dtype}")
+        size = self.cast(self.abs(x), dtypes.float64)
+        tail = self.monic(size, special.ERFCX_TOP) / self.monic(size, special.ERFCX_BOTTOM)
+        tail = tail * self.exp(special.ERFCX_LOG_FACTOR - size * size)
+        found = self.cast(self.where(self.isinf(size), 0.0, tail), dtypes.float32)
+        return self.where(self.less(x, 0.0), 2.0 - found, found)
+
+    def erfinv(self, x: Any) -> Expression:
+        """The formula of NumPy's kernel, in float64."""
+        if x.dtype is not dtypes.float32:
+            raise Inexpressible(f"erfinv of {x.dtype}")
+        wide = self.cast(x, dtypes.float64)
+        w = self.log(1.0 - wide * wide)
+        found = wide * special.ERFINV_FACTOR * self.monic(w, special.ERFINV_TOP)
+        found = self.cast(found / self.monic(w, special.ERFINV_BOTTOM), dtypes.float32)
+        return self.where(self.isinf(w), self.copysign(math.inf, x), found)
+
+    def monic(self, z: Expression, coefficients: tuple[float, ...]) -> Any:
+        found: Any = z + coefficients[-1]
+        for c in coefficients[-2::-1]:
+            found = found * z + c
+        return found
 
 
 class ArrayWriter(RunWriter):

@@ -66,6 +66,8 @@ def refuse_gradient(name: str) -> Any:
 STEP = 1 << 20
 # From this width on it pays to find out whether all rows differ.
 WIDE = 8
+# So many elements are counted together sooner than one by one.
+MANY = 1024
 
 
 def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) -> None:
@@ -104,6 +106,12 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
         table = whole.reshape(-1, width)
         table[rows] = ufunc(table[rows], values)
         rows = rows[:0]
+    elif ufunc is np.add and width >= WIDE and rows.size >= WIDE:
+        add_groups(whole.reshape(-1, width), rows, values)
+        rows = rows[:0]
+    elif ufunc is np.add and width == 1 and whole.dtype.kind == "f" and rows.size >= MANY:
+        add_counted(whole.reshape(-1), rows, values.reshape(-1))
+        rows = rows[:0]
     flat, columns = whole.reshape(-1), np.arange(width)
     step = max(1, STEP // width)
     for start in range(0, rows.size, step):
@@ -113,6 +121,26 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
         ufunc.at(flat, some, values[start : start + step].reshape(-1))
     if whole is not target:
         target[...] = whole
+
+
+def add_counted(flat: Any, places: Any, values: Any) -> None:
+    """Add values to elements: each one's sum is rounded once."""
+    few = places.size * 8 < flat.size
+    names, places = np.unique(places, return_inverse=True) if few else (slice(None), places)
+    count = len(names) if few else flat.size
+    sums = np.bincount(places, values, count)
+    touched = np.zeros(count, np.bool_)
+    touched[places] = True
+    # What no value is for keeps even the sign of its zero.
+    flat[names] = np.where(touched, flat[names] + sums, flat[names])
+
+
+def add_groups(table: Any, rows: Any, values: Any) -> None:
+    """Add rows of values to those of a table: first those of one place among each other."""
+    order = rows.argsort(kind="stable")
+    places = rows[order]
+    starts = np.flatnonzero(np.diff(places, prepend=-1))
+    table[places[starts]] += np.add.reduceat(values[order], starts, 0)
 
 
 # -- index_put --------------------------------------------------------------------------------
