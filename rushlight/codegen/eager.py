@@ -25,6 +25,7 @@ from rushlight.codegen.driver import live_steps
 from rushlight.codegen.expressions import Builder, Expression, Inexpressible
 from rushlight.codegen.extents import Extent
 from rushlight.codegen.fusion import fuse, shrink_buffers
+from rushlight.codegen.inplace import maker, reads_in_step
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.lowerings import Lowering
 from rushlight.codegen.program import LoopProgram, Value, expression_of
@@ -146,12 +147,22 @@ class ArrayWriter(RunWriter):
         return f"{name}_"
 
 
-def finished(program: LoopProgram, flat: str, label: str) -> Function:
-    """The function of arrays that runs a program."""
+def finished(
+    program: LoopProgram, flat: str, label: str, writes: list[tuple[Buffer, Buffer]] | None = None
+) -> Function:
+    """The function of arrays that runs a program. `writes` are pairs (memory of an operand, what is
+    computed to be put there)."""
+    for _, value in writes or ():
+        value.role = "result"
     schedule = fuse(live_steps(program.steps))
     if not all([isinstance(item, Kernel) for item in schedule]):
         raise Inexpressible("not by loops alone")
     shrink_buffers(schedule)
+    for target, value in writes or ():
+        home = maker(schedule, value)
+        if home is None or len(schedule) > 1 or not reads_in_step(home[1], home[2], target):
+            raise Inexpressible("a write before the last read")
+        value.role, value.home = "placed", target
     writer = ArrayWriter(program, schedule, flat)
     source = writer.source()
     if not writer.entries:
@@ -205,16 +216,26 @@ os.register_at_fork(after_in_child=renew)
 
 
 def text_kernel(
-    label: str, text: Function, args: tuple[Any, ...], casts: Any, by_value: bool
+    label: str,
+    text: Function,
+    args: tuple[Any, ...],
+    casts: Any,
+    by_value: bool,
+    writes: tuple[int, ...] = (),
 ) -> Function | None:
     """The text as a function of its arrays and, behind them, its numbers (floats and 0-d arrays);
     `by_value`, these are part of the code. `casts` are the dtypes that operands go through, and
-    that of the result."""
-    return attempt(label, written_text, label, text, args, casts, by_value)
+    that of the result. Answers go into the operands at the places `writes`, if any."""
+    return attempt(label, written_text, label, text, args, casts, by_value, writes)
 
 
 def written_text(
-    label: str, text: Function, args: tuple[Any, ...], casts: Any, by_value: bool
+    label: str,
+    text: Function,
+    args: tuple[Any, ...],
+    casts: Any,
+    by_value: bool,
+    writes: tuple[int, ...],
 ) -> Function:
     chains, result = dict(casts[0]), casts[1]
     program = LoopProgram(native.this_host().converts_half)
@@ -252,6 +273,13 @@ def written_text(
         value = Value("", (count,), (1,), kept.dtype, kept)
         program.realise(value)
         values.append(value)
+    if writes:
+        pairs = [
+            (program.given[names[at]], value.buffer)
+            for at, value in zip(writes, values, strict=True)
+            if value.buffer is not None
+        ]
+        return finished(program, names[arrays[0]], label, pairs)
     program.outputs = program.results(tuple(values) if several else values[0])
     return finished(program, names[arrays[0]], label)
 

@@ -19,7 +19,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.geometry import same_sizes
 from rushlight.core.quick import single_ufunc
 
-__all__ = ["LARGE", "SMALL", "LoopRule", "array_kernel", "fused", "text_kernel"]
+__all__ = ["LARGE", "SMALL", "LoopRule", "Steps", "array_kernel", "fused", "text_kernel"]
 
 ndarray = np.ndarray
 # Operands of at least this many elements are large.
@@ -222,6 +222,43 @@ def lowered(op: Any, args: tuple[Any, ...]) -> Any:
             key.append((type(value), value))
     kernel = kernel_for(op.native_kernels, tuple(key), ports.native_lowered, op, args, fixed)
     return None if kernel is None else kernel(*arrays)
+
+
+# -- steps in place --------------------------------------------------------------------------------
+
+
+class Steps:
+    """A text whose answers go into operands: `writes` says into which. All operands are
+    contiguous arrays of one dtype and shape, or floats."""
+
+    def __init__(self, label: str, text: Callable[..., Any], writes: tuple[int, ...]) -> None:
+        self.label = label
+        self.text = text
+        self.writes = writes
+        self.native_kernels: dict[Any, Any] = {}
+
+    def __call__(self, *args: Any) -> bool:
+        """Take the step by native code; False where there is none."""
+        if not config.eager_native:
+            return False
+        arrays = [value for value in args if type(value) is ndarray]
+        first = arrays[0]
+        key: list[Any] = [first.dtype.num]
+        for value in args:
+            key.append(type(value))
+            if type(value) is ndarray and not (
+                value.dtype == first.dtype
+                and same_sizes(value.shape, first.shape)
+                and value.flags.c_contiguous
+                and value.ndim
+            ):
+                return False
+        given = (self.label, self.text, args, ((), None), False, self.writes)
+        kernel = kernel_for(self.native_kernels, tuple(key), ports.native_text, *given)
+        if kernel is None:
+            return False
+        kernel(*arrays, *[value for value in args if type(value) is float])
+        return True
 
 
 # -- conversion ------------------------------------------------------------------------------------
