@@ -15,11 +15,12 @@ import numpy as np
 from rushlight.arrays.numpy_ import BLOCK, MATH
 from rushlight.base.config import config
 from rushlight.core import ports
-from rushlight.core.dtype import dtype
+from rushlight.core.dtype import dtype, from_numpy
 from rushlight.core.geometry import same_sizes
 from rushlight.core.quick import single_ufunc
 
-__all__ = ["LARGE", "SMALL", "LoopRule", "Steps", "array_kernel", "fused", "text_kernel"]
+__all__ = ["LARGE", "SMALL", "LoopRule", "Steps", "array_kernel", "fused",
+    "native_loop", "text_kernel"]
 
 ndarray = np.ndarray
 # Operands of at least this many elements are large.
@@ -87,6 +88,8 @@ def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts
             numbers.append(value)
         else:
             key.append((type(value), value))
+    if not arrays:
+        return None
     table = op.native_kernels
     made = (op.name(), text, args, casts)
     if not numbers:
@@ -259,6 +262,20 @@ class Steps:
             return False
         kernel(*arrays, *[value for value in args if type(value) is float])
         return True
+
+
+# -- loops of their own ----------------------------------------------------------------------------
+
+LOOPS: dict[tuple[str, dtype], Any] = {}
+
+
+def native_loop(name: str, array_type: Any) -> Any:
+    """A loop that no op's rule says, as a function of arrays that the caller has looked at, and
+    integers; None where there is none."""
+    if not config.eager_native:
+        return None
+    kind = from_numpy(array_type)
+    return kernel_for(LOOPS, (name, kind), ports.native_loop, name, kind)
 
 
 # -- conversion ------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from rushlight.opset.indexing.index import (
     refuse_out_of_range,
 )
 from rushlight.opset.kinds import SCATTER, Spec
+from rushlight.opset.large import LARGE, native_loop
 from rushlight.opset.pointwise.arithmetic import scaled
 from rushlight.opset.registry import composite, find, op, register
 from rushlight.opset.rules import aten, late, linear_in, sample
@@ -66,8 +67,6 @@ def refuse_gradient(name: str) -> Any:
 STEP = 1 << 20
 # From this width on it pays to find out whether all rows differ.
 WIDE = 8
-# So many elements are counted together sooner than one by one.
-MANY = 1024
 
 
 def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) -> None:
@@ -106,11 +105,7 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
         table = whole.reshape(-1, width)
         table[rows] = ufunc(table[rows], values)
         rows = rows[:0]
-    elif ufunc is np.add and width >= WIDE and rows.size >= WIDE:
-        add_groups(whole.reshape(-1, width), rows, values)
-        rows = rows[:0]
-    elif ufunc is np.add and width == 1 and whole.dtype.kind == "f" and rows.size >= MANY:
-        add_counted(whole.reshape(-1), rows, values.reshape(-1))
+    elif ufunc is np.add and values.size >= LARGE and add_rows(whole, rows, values, width):
         rows = rows[:0]
     flat, columns = whole.reshape(-1), np.arange(width)
     step = max(1, STEP // width)
@@ -123,24 +118,14 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
         target[...] = whole
 
 
-def add_counted(flat: Any, places: Any, values: Any) -> None:
-    """Add values to elements: each one's sum is rounded once."""
-    few = places.size * 8 < flat.size
-    names, places = np.unique(places, return_inverse=True) if few else (slice(None), places)
-    count = len(names) if few else flat.size
-    sums = np.bincount(places, values, count)
-    touched = np.zeros(count, np.bool_)
-    touched[places] = True
-    # What no value is for keeps even the sign of its zero.
-    flat[names] = np.where(touched, flat[names] + sums, flat[names])
-
-
-def add_groups(table: Any, rows: Any, values: Any) -> None:
-    """Add rows of values to those of a table: first those of one place among each other."""
-    order = rows.argsort(kind="stable")
-    places = rows[order]
-    starts = np.flatnonzero(np.diff(places, prepend=-1))
-    table[places[starts]] += np.add.reduceat(values[order], starts, 0)
+def add_rows(whole: Any, rows: Any, values: Any, width: int) -> bool:
+    """The same by native code; False where there is none."""
+    add = native_loop("add_rows", whole.dtype)
+    if add is None or values.dtype != whole.dtype or not whole.flags.writeable:
+        return False
+    index = np.ascontiguousarray(rows, np.int64)
+    add(whole, index, np.ascontiguousarray(values), index.size, width)
+    return True
 
 
 # -- index_put --------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
 from rushlight.opset.kinds import SCAN, same_dtype
+from rushlight.opset.large import LARGE, native_loop
 from rushlight.opset.reduction.extrema import comparable
 from rushlight.opset.reduction.reduce import has_values, one_axis, summed_dtype
 from rushlight.opset.registry import alias, composite, op, packet
@@ -49,8 +50,15 @@ def accumulated(ufunc: Any, name: str, array: Any, dim: int, dtype: Any) -> Any:
     result_dtype = summed_dtype(dtypes.from_numpy(array.dtype), dtype)
     check_computable(name, result_dtype)
     wide = WIDER.get(result_dtype, result_dtype)
-    if array.dtype == result_dtype.np and wide is not result_dtype and array.size >= 2 * BLOCK:
-        return wide_accumulated(ufunc, array, geometry.wrap_dim(dim, array.ndim), wide)
+    if array.dtype == result_dtype.np and wide is not result_dtype and array.size >= LARGE:
+        along = geometry.wrap_dim(dim, array.ndim)
+        if along == array.ndim - 1 and array.flags.c_contiguous:
+            scan = native_loop("cumsum" if ufunc is np.add else "cumprod", array.dtype)
+            if scan is not None:
+                result = np.empty(array.shape, array.dtype)
+                scan(result, array, array.size // array.shape[-1], array.shape[-1])
+                return result
+        return wide_accumulated(ufunc, array, along, wide)
     lanes, axis = one_axis(cast(cast(array, result_dtype), wide), dim)
     if result_dtype is dtypes.bool_:
         lanes = lanes.astype(np.int64)
