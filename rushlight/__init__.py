@@ -193,8 +193,14 @@ def _native_lowered(*given: Any) -> Any:
     return lowered_kernel(*given)
 
 
+def _native_loop(*given: Any) -> Any:
+    from rushlight.codegen.byhand import loop
+
+    return loop(*given)
+
+
 # Generated code is loaded with the first large tensor that it computes with.
-_ports.fill(native_text=_native_text, native_lowered=_native_lowered)
+_ports.fill(native_text=_native_text, native_lowered=_native_lowered, native_loop=_native_loop)
 
 if _config.anomaly:
     from rushlight.autograd.anomaly import detect_everywhere as _detect_everywhere

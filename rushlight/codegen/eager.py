@@ -8,6 +8,7 @@ own. What cannot be said exactly is None, and NumPy's kernel stays.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays import special
 from rushlight.arrays.numpy_ import MATH
 from rushlight.base import logs
 from rushlight.base.errors import MissingExtra
@@ -23,6 +25,7 @@ from rushlight.codegen.driver import live_steps
 from rushlight.codegen.expressions import Builder, Expression, Inexpressible
 from rushlight.codegen.extents import Extent
 from rushlight.codegen.fusion import fuse, shrink_buffers
+from rushlight.codegen.inplace import maker, reads_in_step
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.lowerings import Lowering
 from rushlight.codegen.program import LoopProgram, Value, expression_of
@@ -89,6 +92,33 @@ class Texts(Builder):
         return super().function(name, *args)
 
 
+    def erfc(self, x: Any) -> Expression:
+        """The formula of NumPy's kernel, in float64."""
+        if x.dtype is not dtypes.float32:
+            raise Inexpressible(f"erfc of {x.dtype}")
+        size = self.cast(self.abs(x), dtypes.float64)
+        tail = self.monic(size, special.ERFCX_TOP) / self.monic(size, special.ERFCX_BOTTOM)
+        tail = tail * self.exp(special.ERFCX_LOG_FACTOR - size * size)
+        found = self.cast(self.where(self.isinf(size), 0.0, tail), dtypes.float32)
+        return self.where(self.less(x, 0.0), 2.0 - found, found)
+
+    def erfinv(self, x: Any) -> Expression:
+        """The formula of NumPy's kernel, in float64."""
+        if x.dtype is not dtypes.float32:
+            raise Inexpressible(f"erfinv of {x.dtype}")
+        wide = self.cast(x, dtypes.float64)
+        w = self.log(1.0 - wide * wide)
+        found = wide * special.ERFINV_FACTOR * self.monic(w, special.ERFINV_TOP)
+        found = self.cast(found / self.monic(w, special.ERFINV_BOTTOM), dtypes.float32)
+        return self.where(self.isinf(w), self.copysign(math.inf, x), found)
+
+    def monic(self, z: Expression, coefficients: tuple[float, ...]) -> Any:
+        found: Any = z + coefficients[-1]
+        for c in coefficients[-2::-1]:
+            found = found * z + c
+        return found
+
+
 class ArrayWriter(RunWriter):
     """Writes a function of arrays. Arrays of a flat program have one shape, whatever that is."""
 
@@ -117,12 +147,22 @@ class ArrayWriter(RunWriter):
         return f"{name}_"
 
 
-def finished(program: LoopProgram, flat: str, label: str) -> Function:
-    """The function of arrays that runs a program."""
+def finished(
+    program: LoopProgram, flat: str, label: str, writes: list[tuple[Buffer, Buffer]] | None = None
+) -> Function:
+    """The function of arrays that runs a program. `writes` are pairs (memory of an operand, what is
+    computed to be put there)."""
+    for _, value in writes or ():
+        value.role = "result"
     schedule = fuse(live_steps(program.steps))
     if not all([isinstance(item, Kernel) for item in schedule]):
         raise Inexpressible("not by loops alone")
     shrink_buffers(schedule)
+    for target, value in writes or ():
+        home = maker(schedule, value)
+        if home is None or len(schedule) > 1 or not reads_in_step(home[1], home[2], target):
+            raise Inexpressible("a write before the last read")
+        value.role, value.home = "placed", target
     writer = ArrayWriter(program, schedule, flat)
     source = writer.source()
     if not writer.entries:
@@ -176,16 +216,26 @@ os.register_at_fork(after_in_child=renew)
 
 
 def text_kernel(
-    label: str, text: Function, args: tuple[Any, ...], casts: Any, by_value: bool
+    label: str,
+    text: Function,
+    args: tuple[Any, ...],
+    casts: Any,
+    by_value: bool,
+    writes: tuple[int, ...] = (),
 ) -> Function | None:
     """The text as a function of its arrays and, behind them, its numbers (floats and 0-d arrays);
     `by_value`, these are part of the code. `casts` are the dtypes that operands go through, and
-    that of the result."""
-    return attempt(label, written_text, label, text, args, casts, by_value)
+    that of the result. Answers go into the operands at the places `writes`, if any."""
+    return attempt(label, written_text, label, text, args, casts, by_value, writes)
 
 
 def written_text(
-    label: str, text: Function, args: tuple[Any, ...], casts: Any, by_value: bool
+    label: str,
+    text: Function,
+    args: tuple[Any, ...],
+    casts: Any,
+    by_value: bool,
+    writes: tuple[int, ...],
 ) -> Function:
     chains, result = dict(casts[0]), casts[1]
     program = LoopProgram(native.this_host().converts_half)
@@ -223,6 +273,13 @@ def written_text(
         value = Value("", (count,), (1,), kept.dtype, kept)
         program.realise(value)
         values.append(value)
+    if writes:
+        pairs = [
+            (program.given[names[at]], value.buffer)
+            for at, value in zip(writes, values, strict=True)
+            if value.buffer is not None
+        ]
+        return finished(program, names[arrays[0]], label, pairs)
     program.outputs = program.results(tuple(values) if several else values[0])
     return finished(program, names[arrays[0]], label)
 

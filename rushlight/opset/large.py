@@ -15,11 +15,12 @@ import numpy as np
 from rushlight.arrays.numpy_ import BLOCK, MATH
 from rushlight.base.config import config
 from rushlight.core import ports
-from rushlight.core.dtype import dtype
+from rushlight.core.dtype import dtype, from_numpy
 from rushlight.core.geometry import same_sizes
 from rushlight.core.quick import single_ufunc
 
-__all__ = ["LARGE", "SMALL", "LoopRule", "array_kernel", "fused", "text_kernel"]
+__all__ = ["LARGE", "SMALL", "LoopRule", "Steps", "array_kernel", "fused",
+    "native_loop", "text_kernel"]
 
 ndarray = np.ndarray
 # Operands of at least this many elements are large.
@@ -87,6 +88,8 @@ def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts
             numbers.append(value)
         else:
             key.append((type(value), value))
+    if not arrays:
+        return None
     table = op.native_kernels
     made = (op.name(), text, args, casts)
     if not numbers:
@@ -222,6 +225,57 @@ def lowered(op: Any, args: tuple[Any, ...]) -> Any:
             key.append((type(value), value))
     kernel = kernel_for(op.native_kernels, tuple(key), ports.native_lowered, op, args, fixed)
     return None if kernel is None else kernel(*arrays)
+
+
+# -- steps in place --------------------------------------------------------------------------------
+
+
+class Steps:
+    """A text whose answers go into operands: `writes` says into which. All operands are
+    contiguous arrays of one dtype and shape, or floats."""
+
+    def __init__(self, label: str, text: Callable[..., Any], writes: tuple[int, ...]) -> None:
+        self.label = label
+        self.text = text
+        self.writes = writes
+        self.native_kernels: dict[Any, Any] = {}
+
+    def __call__(self, *args: Any) -> bool:
+        """Take the step by native code; False where there is none."""
+        if not config.eager_native:
+            return False
+        arrays = [value for value in args if type(value) is ndarray]
+        first = arrays[0]
+        key: list[Any] = [first.dtype.num]
+        for value in args:
+            key.append(type(value))
+            if type(value) is ndarray and not (
+                value.dtype == first.dtype
+                and same_sizes(value.shape, first.shape)
+                and value.flags.c_contiguous
+                and value.ndim
+            ):
+                return False
+        given = (self.label, self.text, args, ((), None), False, self.writes)
+        kernel = kernel_for(self.native_kernels, tuple(key), ports.native_text, *given)
+        if kernel is None:
+            return False
+        kernel(*arrays, *[value for value in args if type(value) is float])
+        return True
+
+
+# -- loops of their own ----------------------------------------------------------------------------
+
+LOOPS: dict[tuple[str, dtype], Any] = {}
+
+
+def native_loop(name: str, array_type: Any) -> Any:
+    """A loop that no op's rule says, as a function of arrays that the caller has looked at, and
+    integers; None where there is none."""
+    if not config.eager_native:
+        return None
+    kind = from_numpy(array_type)
+    return kernel_for(LOOPS, (name, kind), ports.native_loop, name, kind)
 
 
 # -- conversion ------------------------------------------------------------------------------------
