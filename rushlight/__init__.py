@@ -20,6 +20,7 @@ from rushlight.base.config import config as _config
 from rushlight.base.lazy import namespace as _namespace
 from rushlight.core import device as _devices
 from rushlight.core import dtype as _dtypes
+from rushlight.core import ports as _ports
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
 from rushlight.core.size import Size
@@ -172,6 +173,17 @@ __all__ = [
     "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
     "layout", "memory_format", "no_grad", "set_default_dtype", "set_grad_enabled",
 ]  # fmt: skip
+
+
+
+def _native_kernels() -> Any:
+    from rushlight.codegen import kernels
+
+    return kernels.available()
+
+
+# Native kernels are loaded with the first call that is large enough for them.
+_ports.fill(native_kernels=_native_kernels)
 
 if _config.anomaly:
     from rushlight.autograd.anomaly import detect_everywhere as _detect_everywhere

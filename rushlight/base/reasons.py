@@ -672,6 +672,11 @@ REASONS: dict[str, Reason] = {
         "An equal graph could not be told by its key.",
         "compile_graph compiles it each time.",
     ),
+    "RL0840": Reason(
+        "cpu_level must be empty or one of {known}, got {level!r}",
+        "Native kernels are written for these levels of x86-64.",
+        "Leave RUSHLIGHT_CPU_LEVEL empty to use all that the CPU can do.",
+    ),
     # -- files
     "RL0901": Reason(
         "The file is not a valid checkpoint: {what}.",

@@ -72,6 +72,11 @@ lift_fresh: Callable[[Any], Any] = unchanged
 # A function (level, op, *args) that batches an op, a refusal, or None.
 find_batch_rule: Callable[[OpOverload], Any] = nothing
 
+# -- codegen --------------------------------------------------------------------------------------
+
+# The native kernels of heavy ops; None where there is nothing to compile them with.
+native_kernels: Callable[[], Any] = nothing
+
 # -- autograd --------------------------------------------------------------------------------------
 
 # Adds a gradient to a leaf, for accumulators that are called by hand.
