@@ -177,9 +177,7 @@ __all__ = [
 
 
 def _native_kernels() -> Any:
-    from rushlight.codegen import kernels
-
-    return kernels.available()
+    return _import_module("rushlight.codegen.kernels").available()
 
 
 # Native kernels are loaded with the first call that is large enough for them.

@@ -16,6 +16,7 @@ import numpy as np
 from rushlight.codegen import buffers
 from rushlight.codegen.kernels import depthwise, direct, library, winograd
 from rushlight.codegen.kernels.emit import Target
+from rushlight.codegen.kernels.pool import threads
 from rushlight.codegen.kernels.words import Words
 
 __all__ = ["forward", "input_gradient", "weight_gradient"]
@@ -123,7 +124,7 @@ class Plan:
 
     def run(self, driver: str, chunks: int, work: int, **memory: Any) -> None:
         """`memory`: arrays, each by the name of the word that has its address."""
-        workers = library.workers(chunks)
+        workers = threads(chunks, work)
         step = -(-self.floats // 64) * 64
         scratch = buffers.empty((workers * step,), np.float32, workers * step * 4)
         words = self.words.copy()
@@ -131,7 +132,7 @@ class Plan:
         words[places["scratch"]], words[places["scratch_step"]] = scratch.ctypes.data, step
         for name, array in memory.items():
             words[places[name]] = array.ctypes.data
-        library.run(driver, words, chunks, work)
+        library.run(driver, words, chunks, workers, work)
 
 
 def address(array: Any) -> int:
@@ -219,7 +220,8 @@ def forward(
     x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Any:
     plan, places = forward_plan(x.shape, w.shape, stride, padding, dilation, groups)
-    if takes_winograd(x.shape[0], places, *w.shape[1::-1], w.shape[2:], stride, dilation, groups):
+    ends = w.shape[1], w.shape[0]
+    if takes_winograd(x.shape[0], places, *ends, w.shape[2:], stride, dilation, groups):
         return winograd_products(x, w, bias, w.shape[0], places, padding, False)
     if takes_depthwise(w.shape, groups):
         return depthwise_results(x, w, bias, places, stride, padding, dilation, False)
@@ -289,7 +291,8 @@ def input_gradient(
 ) -> Any:  # fmt: skip
     """What a convolution's input has of its result's gradient, or a transposed one's result."""
     kernel = w.shape[2:]
-    if takes_winograd(grad.shape[0], result, *w.shape[:2], kernel, stride, dilation, groups):
+    ends = w.shape[0], w.shape[1]
+    if takes_winograd(grad.shape[0], result, *ends, kernel, stride, dilation, groups):
         before = tuple([2 - p for p in padding])
         if min(before) >= 0:
             return winograd_products(grad, w, bias, w.shape[1], result, before, True)
@@ -420,16 +423,17 @@ def winograd_plan(
 
 
 def transformed_filters(
-    w: Any, outputs: int, channels: int, w_output: int, w_channel: int, flips: bool
+    w: Any, outputs: int, channels: int, steps: tuple[int, int], flips: bool
 ) -> Any:
     target = library.target()
     panels = -(-outputs // target.panel)
     u = fresh((winograd.POINTS * panels * target.panel * channels + target.panel,))
     words = winograd.FILTERS.fill(
-        w=address(w), u=address(u), outputs=outputs, channels=channels, w_output=w_output,
-        w_channel=w_channel, flips=int(flips), panels=panels,
+        w=address(w), u=address(u), outputs=outputs, channels=channels, w_output=steps[0],
+        w_channel=steps[1], flips=int(flips), panels=panels,
     )  # fmt: skip
-    library.run("winograd_filters", words, -(-outputs // target.lanes), u.size * 4)
+    blocks, work = -(-outputs // target.lanes), u.size * 4
+    library.run("winograd_filters", words, blocks, threads(blocks, work), work)
     return u
 
 
@@ -441,7 +445,7 @@ def winograd_products(
     plan = winograd_plan(batch, channels, outputs, x.shape[2:], places, before)
     w = dense(w)
     steps = (9, outputs * 9) if flips else (channels * 9, 9)
-    u = transformed_filters(w, outputs, channels, *steps, flips)
+    u = transformed_filters(w, outputs, channels, steps, flips)
     found = fresh((batch, outputs, *places))
     memory = {"x": dense(x), "u": u, "y": found}
     if bias is not None:

@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from rushlight.base.config import config as settings
+from rushlight.base.config import config
 from rushlight.base.errors import fail
-from rushlight.codegen import cache, config, native
+from rushlight.codegen import cache, native
+from rushlight.codegen import config as switches
 from rushlight.codegen.kernels.emit import Target
 
-__all__ = ["Linked", "Machine", "machine"]
+__all__ = ["Linked", "Machine", "machine", "machine_of"]
 
 LOCK = threading.RLock()
 # The names of levels of x86-64 that `cpu_level` may ask for, and what they can do.
@@ -81,14 +82,14 @@ class Machine:
         head = f'target triple = "{here.triple}"\ntarget datalayout = "{here.layout}"\n'
         text = head + "\n".join(texts) + self.declarations()
         key = cache.key_of(text, here.triple, self.cpu, self.features, here.version, "kernels")
-        image = cache.OBJECTS.read(key) if config.fx_graph_cache else None
+        image = cache.OBJECTS.read(key) if switches.fx_graph_cache else None
         if image is not None:
             try:
                 return self.link(image, name, names)
             except RuntimeError:
                 image = None
         image = self.compiled(text)
-        if config.fx_graph_cache:
+        if switches.fx_graph_cache:
             cache.OBJECTS.write(key, image)
         return self.link(image, name, names)
 
@@ -121,7 +122,10 @@ MACHINES: dict[str, Machine] = {}
 
 def machine() -> Machine:
     """The machine of the level that is asked for."""
-    level = settings.cpu_level
+    return machine_of(config.cpu_level)
+
+
+def machine_of(level: str) -> Machine:
     found = MACHINES.get(level)
     if found is None:
         with LOCK:
