@@ -199,8 +199,17 @@ def _native_loop(*given: Any) -> Any:
     return loop(*given)
 
 
-# Generated code is loaded with the first large tensor that it computes with.
-_ports.fill(native_text=_native_text, native_lowered=_native_lowered, native_loop=_native_loop)
+def _native_kernels() -> Any:
+    return _import_module("rushlight.codegen.kernels").available()
+
+
+# Native kernels are loaded with the first call that is large enough for them.
+_ports.fill(
+    native_text=_native_text,
+    native_lowered=_native_lowered,
+    native_loop=_native_loop,
+    native_kernels=_native_kernels,
+)
 
 if _config.anomaly:
     from rushlight.autograd.anomaly import detect_everywhere as _detect_everywhere

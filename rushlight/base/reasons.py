@@ -680,6 +680,11 @@ REASONS: dict[str, Reason] = {
         "They are taken as a whole or not at all.",
         "Save them again with torch.compiler.save_cache_artifacts().",
     ),
+    "RL0840": Reason(
+        "cpu_level must be empty or one of {known}, got {level!r}",
+        "Native kernels are written for these levels of x86-64.",
+        "Leave RUSHLIGHT_CPU_LEVEL empty to use all that the CPU can do.",
+    ),
     # -- files
     "RL0901": Reason(
         "The file is not a valid checkpoint: {what}.",

@@ -91,7 +91,6 @@ class Texts(Builder):
             raise Inexpressible("a power")
         return super().function(name, *args)
 
-
     def erfc(self, x: Any) -> Expression:
         """The formula of NumPy's kernel, in float64."""
         if x.dtype is not dtypes.float32:

@@ -19,8 +19,16 @@ from rushlight.core.dtype import dtype, from_numpy
 from rushlight.core.geometry import same_sizes
 from rushlight.core.quick import single_ufunc
 
-__all__ = ["LARGE", "SMALL", "LoopRule", "Steps", "array_kernel", "fused",
-    "native_loop", "text_kernel"]
+__all__ = [
+    "LARGE",
+    "SMALL",
+    "LoopRule",
+    "Steps",
+    "array_kernel",
+    "fused",
+    "native_loop",
+    "text_kernel",
+]
 
 ndarray = np.ndarray
 # Operands of at least this many elements are large.
