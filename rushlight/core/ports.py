@@ -76,6 +76,7 @@ find_batch_rule: Callable[[OpOverload], Any] = nothing
 large_size: int = 0
 # A large array in another dtype, by native code; None where there is none.
 converted: Callable[[Any, Any, Any], Any] = nothing
+
 # -- codegen --------------------------------------------------------------------------------------
 
 # The native kernels of heavy ops; None where there is nothing to compile them with.

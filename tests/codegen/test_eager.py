@@ -81,6 +81,7 @@ def check(ops: list[Any], dtype: Any, most: int | None) -> int:
         for op in ops:
             before = len([k for k in op.native_kernels.values() if k is not None])
             for case in samples_of(op, dtype)[:most]:
+
                 def run(op: Any = op, case: Any = case) -> Any:
                     return op(*case.args, **case.kwargs)
 
