@@ -472,6 +472,12 @@ REASONS: dict[str, Reason] = {
         "backward.",
         "Write before the tensor becomes smaller, or make a view instead of changing it in place.",
     ),
+    "RL0761": Reason(
+        "output {position} of a compiled function is a wrapper made of tensors that share memory "
+        "with those of an argument, and is no view of it",
+        "A graph gives values, of which the output is put together anew.",
+        "Return a clone, or a view of the argument.",
+    ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
         "They are arguments of its graphs, in the order in which the module had them.",
