@@ -294,6 +294,9 @@ class CompiledFunction(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
         plan = ctx.plan
+        if not any([grad is not None for grad in grads]):
+            # No gradient arrives, as where results were detached: what was saved may be gone.
+            return (None,) * len(ctx.needs_input_grad)
         if ctx.lost:
             raise error("RL0624", shape=tuple(ctx.lost[0].shape))
         if plan.gives_up_memory and not plan.asks_for_memory:
