@@ -1,5 +1,5 @@
-"""The command `rushlight`: `run` starts torch scripts, `doctor` describes this installation,
-`explain` tells what the code of an error means.
+"""The command `rushlight`: `run` starts torch scripts, `env` makes `torch` mean rushlight in an
+environment, `doctor` describes this installation, `explain` tells what an error's code means.
 
 Output is plain text on stdout, or JSON; progress and complaints go to stderr.
 """
@@ -48,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _doctor(options)
     if options.command == "explain":
         return _explain(options.code)
+    if options.command == "env":
+        return _env(options.python, options.remove)
     _parser().print_help()
     return 2
 
@@ -106,6 +108,18 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("--names", action="store_true", help="what became of torch's public names")
     doctor.add_argument("--op", metavar="NAME", help="show one operator's record")
 
+    env = commands.add_parser(
+        "env",
+        help="make `torch` mean rushlight in a Python environment",
+        description="Make `torch` mean rushlight for every program of a Python environment, "
+        "notebooks and tests too. An environment that has PyTorch is left alone.",
+        allow_abbrev=False,
+    )
+    env.add_argument(
+        "--python", metavar="PATH", default=sys.executable, help="the environment's interpreter"
+    )
+    env.add_argument("--remove", action="store_true", help="undo it")
+
     explain = commands.add_parser(
         "explain",
         help="tell what the code of an error means",
@@ -137,6 +151,27 @@ def _explain(code: str) -> int:
             file=sys.stderr,
         )
         return 1
+    return 0
+
+
+# -------------------------------------------------------------------- env
+
+
+def _env(python: str, remove: bool) -> int:
+    from rushlight.compat import environment
+
+    try:
+        if remove:
+            was_there = environment.remove(python)
+            print(f"torch is {'no longer' if was_there else 'not'} rushlight for {python}")
+            return 0 if was_there else 1
+        site = environment.install(python)
+    except (RuntimeError, OSError) as failure:
+        print(f"rushlight env: {failure}", file=sys.stderr)
+        for note in getattr(failure, "__notes__", ()):
+            print(f"  {note}", file=sys.stderr)
+        return 1
+    print(f"torch is rushlight for {python} ({site / environment.PTH})")
     return 0
 
 

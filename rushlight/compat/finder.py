@@ -196,6 +196,14 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     # ---------------------------------------------------------------- finder
 
+    def find_distributions(self, context: Any) -> Iterable[Any]:
+        """What `importlib.metadata` asks: the names stand for a distribution of their own."""
+        if "torch" not in self.roots:
+            return ()
+        from rushlight.compat.distribution import distributions
+
+        return distributions(context.name)
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
