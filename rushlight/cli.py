@@ -43,7 +43,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command == "run":
         from rushlight.compat.launcher import run
 
-        return run(options.target, rest, module=options.module, full=options.traceback)
+        return run(
+            options.target,
+            rest,
+            module=options.module,
+            full=options.traceback,
+            missing=options.missing,
+        )
     if options.command == "doctor":
         return _doctor(options)
     if options.command == "explain":
@@ -59,6 +65,8 @@ def _split_run(words: list[str]) -> tuple[list[str], list[str]]:
     if words[:1] != ["run"]:
         return words, []
     for i, word in enumerate(words[1:], 1):
+        if words[i - 1] == "--missing":  # what follows is its file
+            continue
         if word.startswith("-m") and word != "-m":  # -mMODULE, as python takes it
             return [*words[:i], "-m", word[2:]], words[i + 1 :]
         if not word.startswith("-"):
@@ -86,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
         help="run a script or module that imports torch",
-        usage="rushlight run [--traceback] (SCRIPT | -m MODULE) [ARG ...]",
+        usage="rushlight run [--traceback] [--missing FILE] (SCRIPT | -m MODULE) [ARG ...]",
         description="Run a PyTorch script, unmodified, on rushlight. "
         "Exit status 3: the script uses a name that rushlight does not have.",
         allow_abbrev=False,
@@ -94,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-m", dest="module", action="store_true", help="TARGET is a module's name")
     run.add_argument(
         "--traceback", action="store_true", help="show the traceback of a missing name too"
+    )
+    run.add_argument(
+        "--missing", metavar="FILE", help="write every name that was asked for and missing, as JSON"
     )
     run.add_argument("target", metavar="TARGET", help="script, folder or archive; with -m a module")
 
