@@ -62,7 +62,7 @@ class Data:
         return self.numbers(shape, low, high)
 
     def images(self, channels: int = 16, high: float = 2.0) -> Any:
-        side = max(4, int(math.isqrt(self.count // channels // 4)))
+        side = max(4, math.isqrt(self.count // channels // 4))
         return self.numbers((4, channels, side, side), -high, high)
 
     def index(self, below: int, *shape: int) -> Any:
@@ -375,7 +375,9 @@ def measure(name: str, make: Make, torch: Any, size: int, dtype: str, seconds: f
             runs.append(make(t, Data(t, size, dtype)))
             runs[-1]()
         except Exception as error:
-            return f"{type(error).__name__}: {str(error).splitlines()[0][:90] if str(error) else ''}"
+            return (
+                f"{type(error).__name__}: {str(error).splitlines()[0][:90] if str(error) else ''}"
+            )
     return timed(runs[0], runs[1], seconds)
 
 

@@ -175,26 +175,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _native_text(*given: Any) -> Any:
-    from rushlight.codegen.eager import text_kernel
-
-    return text_kernel(*given)
-
-
-def _native_lowered(*given: Any) -> Any:
-    from rushlight.codegen.eager import lowered_kernel
-
-    return lowered_kernel(*given)
+def _native(module: str, name: str) -> Any:
+    """A function of the code generator, which is loaded when it is first called."""
+    return lambda *given: getattr(_import_module(f"rushlight.codegen.{module}"), name)(*given)
 
 
-def _native_loop(*given: Any) -> Any:
-    from rushlight.codegen.byhand import loop
-
-    return loop(*given)
-
-
-# Generated code is loaded with the first large tensor that it computes with.
-_ports.fill(native_text=_native_text, native_lowered=_native_lowered, native_loop=_native_loop)
+_ports.fill(
+    native_text=_native("eager", "text_kernel"),
+    native_lowered=_native("eager", "lowered_kernel"),
+    native_loop=_native("byhand", "loop"),
+)
 
 if _config.anomaly:
     from rushlight.autograd.anomaly import detect_everywhere as _detect_everywhere

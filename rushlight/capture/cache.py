@@ -19,9 +19,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.base import logs
 from rushlight.base.callthrough import watched
 from rushlight.base.counters import counters
-from rushlight.base import logs
 from rushlight.capture import breaks, hints, prefixes
 from rushlight.capture.bytecode import Decoded, Micro, check_version
 from rushlight.capture.calls import Tracer

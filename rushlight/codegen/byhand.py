@@ -22,7 +22,9 @@ __all__ = ["loop"]
 
 # For every row in turn, the row of the table that the index names gets its values added.
 ADD_ROWS = """
-define internal void @add_rows(ptr noalias %table, ptr noalias %index, ptr noalias %values, i64 %n, i64 %width) #0 {{
+define internal void @add_rows(
+  ptr noalias %table, ptr noalias %index, ptr noalias %values, i64 %n, i64 %width
+) #0 {{
 entry:
   %some = icmp sgt i64 %n, 0
   br i1 %some, label %row, label %end
@@ -68,13 +70,7 @@ step:
   %j = phi i64 [ 0, %row ], [ %j.next, %step ]
   %total = phi double [ {unit}, %row ], [ %after, %step ]
   %at = add nuw nsw i64 %start, %j
-  %a = getelementptr float, ptr %in, i64 %at
-  %x = load float, ptr %a, align 4
-  %wide = fpext float %x to double
-  %after = {fold} double %total, %wide
-  %found = fptrunc double %after to float
-  %b = getelementptr float, ptr %out, i64 %at
-  store float %found, ptr %b, align 4
+{body}
   %j.next = add nuw nsw i64 %j, 1
   %j.more = icmp ult i64 %j.next, %length
   br i1 %j.more, label %step, label %row.end
@@ -86,6 +82,45 @@ end:
   ret void
 }}
 """
+# The same down columns of one block of rows: `total` holds a number for each column.
+SCAN_COLUMNS = """
+define internal void @{name}(
+  ptr noalias %out, ptr noalias %in, ptr noalias %total.at, i64 %length, i64 %width
+) #0 {{
+entry:
+  br label %row
+row:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %row.end ]
+  %start = mul nsw i64 %i, %width
+  br label %step
+step:
+  %j = phi i64 [ 0, %row ], [ %j.next, %step ]
+  %at = add nuw nsw i64 %start, %j
+  %c = getelementptr double, ptr %total.at, i64 %j
+  %total = load double, ptr %c, align 8
+{body}
+  store double %after, ptr %c, align 8
+  %j.next = add nuw nsw i64 %j, 1
+  %j.more = icmp ult i64 %j.next, %width
+  br i1 %j.more, label %step, label %row.end
+row.end:
+  %i.next = add nuw nsw i64 %i, 1
+  %i.more = icmp ult i64 %i.next, %length
+  br i1 %i.more, label %row, label %end
+end:
+  ret void
+}}
+"""
+SCAN_STEP = """\
+  %a = getelementptr float, ptr %in, i64 %at
+  %x = load float, ptr %a, align 4
+  %wide = fpext float %x to double
+  %after = {fold} double %total, %wide
+  %found = fptrunc double %after to float
+  %b = getelementptr float, ptr %out, i64 %at
+  store float %found, ptr %b, align 4"""
+# -0.0 is what changes no number that is added to it.
+FOLDS = {"cumsum": ("fadd", "-0.0"), "cumprod": ("fmul", "1.0")}
 
 
 def loop(name: str, kind: dtype) -> Callable[..., Any] | None:
@@ -94,7 +129,7 @@ def loop(name: str, kind: dtype) -> Callable[..., Any] | None:
         return None
     if name == "add_rows":
         return add_rows(kind)
-    return scan_rows(name) if kind is dtypes.float32 else None
+    return scan(name) if kind is dtypes.float32 else None
 
 
 def add_rows(kind: dtype) -> Callable[..., Any] | None:
@@ -106,11 +141,14 @@ def add_rows(kind: dtype) -> Callable[..., Any] | None:
     return compiled("add_rows", text, 3, 2)
 
 
-def scan_rows(name: str) -> Callable[..., Any]:
-    """(result, operand, rows, length)"""
-    # -0.0 is what changes no number that is added to it.
-    fold, unit = {"cumsum": ("fadd", "-0.0"), "cumprod": ("fmul", "1.0")}[name]
-    return compiled(name, SCAN_ROWS.format(name=name, fold=fold, unit=unit), 2, 2)
+def scan(name: str) -> Callable[..., Any]:
+    """(result, operand, rows, length); by columns (result, operand, totals, length, width)"""
+    base, _, columns = name.partition(" ")
+    fold, unit = FOLDS[base]
+    body = SCAN_STEP.format(fold=fold)
+    if columns:
+        return compiled(base, SCAN_COLUMNS.format(name=base, body=body), 3, 2)
+    return compiled(base, SCAN_ROWS.format(name=base, unit=unit, body=body), 2, 2)
 
 
 def compiled(name: str, text: str, arrays: int, numbers: int) -> Callable[..., Any]:

@@ -91,7 +91,6 @@ class Texts(Builder):
             raise Inexpressible("a power")
         return super().function(name, *args)
 
-
     def erfc(self, x: Any) -> Expression:
         """The formula of NumPy's kernel, in float64."""
         if x.dtype is not dtypes.float32:
@@ -310,7 +309,9 @@ def answers(text: Function, args: tuple[Any, ...], chains: dict[int, Any]) -> li
 # -- ops with a rule -------------------------------------------------------------------------------
 
 
-def lowered_kernel(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[int]) -> Function | None:
+def lowered_kernel(
+    op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[int]
+) -> Function | None:
     """An op as a function of the arrays among its arguments. Sizes in `fixed` are part of the code,
     equal ones are one."""
     return attempt(op.name(), written_rule, op, args, fixed)
@@ -340,7 +341,7 @@ def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[in
         answer = shell_of(op.kind.run_shape(op, tuple(metas)), devices.cpu)
         found = expression_of(program, op, operands, answer)
     several = isinstance(found, tuple)
-    values = []
+    values: list[Value | None] = []
     for expr, entry in zip(found if several else (found,), answer if several else (answer,)):
         if expr is None or entry is None:
             values.append(None)

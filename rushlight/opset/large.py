@@ -1,6 +1,6 @@
 """Kernels on large operands: native code where there is some, else NumPy a piece at a time.
 
-Note [Large]: which kernel runs follows from the call alone (sizes, dtypes, layout, arguments), never
+Note [Large]: which kernel runs follows from the call alone (sizes, dtypes, layout, arguments), not
 from how often or how fast others ran, so that a program gives the same bits each time. Native code
 is compiled before its first use, or comes from the cache on disk.
 """
@@ -19,8 +19,16 @@ from rushlight.core.dtype import dtype, from_numpy
 from rushlight.core.geometry import same_sizes
 from rushlight.core.quick import single_ufunc
 
-__all__ = ["LARGE", "SMALL", "LoopRule", "Steps", "array_kernel", "fused",
-    "native_loop", "text_kernel"]
+__all__ = [
+    "LARGE",
+    "SMALL",
+    "LoopRule",
+    "Steps",
+    "array_kernel",
+    "fused",
+    "native_loop",
+    "text_kernel",
+]
 
 ndarray = np.ndarray
 # Operands of at least this many elements are large.
@@ -68,7 +76,8 @@ def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts
         return None
     shape = None
     key: list[Any] = [casts]
-    arrays, numbers = [], []
+    arrays: list[Any] = []
+    numbers: list[Any] = []
     for value in args:
         if type(value) is ndarray:
             if not value.ndim:

@@ -17,7 +17,7 @@ from rushlight.codegen import eager
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.opset import audit, elementwise, large
-from rushlight.opset.network import norm
+from rushlight.opset.network import normkernels
 from rushlight.opset.samples.maker import has_samples, samples_of
 from tests.codegen.recording import flat
 
@@ -39,7 +39,7 @@ OPS = [
 @pytest.fixture
 def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Samples are small: here native code takes them all the same."""
-    for module in (large, elementwise, norm):
+    for module in (large, elementwise, normkernels):
         monkeypatch.setattr(module, "LARGE", 1)
     monkeypatch.setattr(large, "MOST_VARIANTS", 1 << 10)
     yield
@@ -81,6 +81,7 @@ def check(ops: list[Any], dtype: Any, most: int | None) -> int:
         for op in ops:
             before = len([k for k in op.native_kernels.values() if k is not None])
             for case in samples_of(op, dtype)[:most]:
+
                 def run(op: Any = op, case: Any = case) -> Any:
                     return op(*case.args, **case.kwargs)
 

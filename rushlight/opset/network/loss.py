@@ -72,9 +72,7 @@ def lowered_reduction(build: Any, loss: Any, shape: Any, reduction: int, dtype: 
         return build.cast(loss, dtype)
     axes = tuple(range(len(shape)))
     total = (
-        build.mean(loss, shape, axes)
-        if reduction == MEAN
-        else build.fold("sum", loss, shape, axes)
+        build.mean(loss, shape, axes) if reduction == MEAN else build.fold("sum", loss, shape, axes)
     )
     return build.cast(build.without(total, axes), dtype)
 
@@ -220,7 +218,9 @@ def difference_loss(
         return result.astype(dtype.np, copy=False)
 
     @back.lower
-    def _(build: Any, op: Any, grad: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:
+    def _(
+        build: Any, op: Any, grad: Any, self: Any, target: Any, reduction: int, *rest: Any
+    ) -> Any:
         dtype = build.val.dtype
         x, y = lowered_floats(build, dtype, self, target)
         share = build.spread(grad, self.shape, build.working(dtype))
