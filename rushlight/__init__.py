@@ -181,34 +181,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _native_text(*given: Any) -> Any:
-    from rushlight.codegen.eager import text_kernel
-
-    return text_kernel(*given)
-
-
-def _native_lowered(*given: Any) -> Any:
-    from rushlight.codegen.eager import lowered_kernel
-
-    return lowered_kernel(*given)
-
-
-def _native_loop(*given: Any) -> Any:
-    from rushlight.codegen.byhand import loop
-
-    return loop(*given)
-
-
-def _native_kernels() -> Any:
-    return _import_module("rushlight.codegen.kernels").available()
+def _native(module: str, name: str) -> Any:
+    """A function of the code generator, which is loaded when it is first called."""
+    return lambda *given: getattr(_import_module(f"rushlight.codegen.{module}"), name)(*given)
 
 
 # Native kernels are loaded with the first call that is large enough for them.
 _ports.fill(
-    native_text=_native_text,
-    native_lowered=_native_lowered,
-    native_loop=_native_loop,
-    native_kernels=_native_kernels,
+    native_text=_native("eager", "text_kernel"),
+    native_lowered=_native("eager", "lowered_kernel"),
+    native_loop=_native("byhand", "loop"),
+    native_kernels=_native("kernels", "available"),
 )
 
 if _config.anomaly:

@@ -341,7 +341,7 @@ def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[in
         answer = shell_of(op.kind.run_shape(op, tuple(metas)), devices.cpu)
         found = expression_of(program, op, operands, answer)
     several = isinstance(found, tuple)
-    values = []
+    values: list[Value | None] = []
     for expr, entry in zip(found if several else (found,), answer if several else (answer,)):
         if expr is None or entry is None:
             values.append(None)

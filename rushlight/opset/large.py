@@ -1,6 +1,6 @@
 """Kernels on large operands: native code where there is some, else NumPy a piece at a time.
 
-Note [Large]: which kernel runs follows from the call alone (sizes, dtypes, layout, arguments), never
+Note [Large]: which kernel runs follows from the call alone (sizes, dtypes, layout, arguments), not
 from how often or how fast others ran, so that a program gives the same bits each time. Native code
 is compiled before its first use, or comes from the cache on disk.
 """
@@ -42,6 +42,7 @@ SMALL = 16
 UNKNOWN = object()
 # dtypes that operands go through before the op's text, position by position, and that of the result
 Casts = tuple[tuple[tuple[int, tuple[dtype, ...]], ...], dtype | None]
+AS_IS: Casts = ((), None)
 
 
 def text_kernel(op: Any, text: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,11 +52,17 @@ def text_kernel(op: Any, text: Callable[..., Any]) -> Callable[..., Any]:
     # One ufunc alone is NumPy's own, for stubs call that whatever the size.
     plain = single_ufunc(op, count) is not None
     defaults = tuple([a.default for a in arguments[count:]])
+    kernels = op.native_kernels
 
     def kernel(m: Any, *args: Any) -> Any:
         if m is MATH:
             first = args[0]
             if type(first) is ndarray and first.size >= LARGE:
+                if len(args) == 1 and not plain and first.flags.c_contiguous:
+                    # One array and nothing else: its kernel has a short key.
+                    quick = kernels.get(first.dtype.num)
+                    if quick is not None and config.eager_native:
+                        return quick(first)
                 if plain and args[count:] == defaults:
                     return text(m, *args)
                 return on_large(op, text, args)
@@ -66,7 +73,7 @@ def text_kernel(op: Any, text: Callable[..., Any]) -> Callable[..., Any]:
 
 def on_large(op: Any, text: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """The text's answer where the first operand is large."""
-    found = fused(op, text, args, ((), None))
+    found = fused(op, text, args, AS_IS)
     return in_pieces(text, args) if found is None else found
 
 
@@ -76,7 +83,8 @@ def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts
         return None
     shape = None
     key: list[Any] = [casts]
-    arrays, numbers = [], []
+    arrays: list[Any] = []
+    numbers: list[Any] = []
     for value in args:
         if type(value) is ndarray:
             if not value.ndim:
@@ -102,6 +110,8 @@ def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts
     made = (op.name(), text, args, casts)
     if not numbers:
         kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
+        if len(args) == 1 and casts == AS_IS and kernel is not None:
+            table[arrays[0].dtype.num] = kernel
         return None if kernel is None else kernel(*arrays)
     kernel = kernel_for(table, tuple(key), ports.native_text, *made, False)
     if kernel is not None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.numpy_ import BLOCK
 from rushlight.arrays.ordering import (
     PACK_FROM,
     comparable,
@@ -150,19 +151,33 @@ def _(self: Any, k: Any, dim: int) -> None:
         raise RuntimeError("topk does not support bool dtypes on CPU")
 
 
+def first_places(rows: Any, k: int, largest: bool) -> Any:
+    """Where the first k of each row's order are, some rows at a time; None for dtypes and sizes
+    that are not packed. A key is a value and its place: no two are equal."""
+    size = rows.shape[-1]
+    flat = rows.reshape(-1, size)
+    order = np.empty((len(flat), k), np.int64)
+    step = max(1, BLOCK // size)
+    for start in range(0, len(flat), step):
+        keys = packed_keys(flat[start : start + step], largest, 16)
+        if keys is None:
+            return None
+        keys.partition(k - 1, axis=-1)
+        chosen = keys[:, :k]
+        chosen.sort(axis=-1)
+        order[start : start + step] = chosen & 0xFFFFFFFF
+    return order.reshape(*rows.shape[:-1], k)
+
+
 @topk.kernel
 def _(xp: Any, self: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
     size = self.shape[dim]
     moved = xp.moveaxis(self, dim, -1)
-    keys = packed_keys(comparable(moved), largest, 16) if 0 < k < size else None
-    if keys is not None:
-        # The smallest keys: a key is a value and its place, so that no two are equal.
-        keys.partition(k - 1, axis=-1)
-        chosen = keys[..., :k]
-        chosen.sort(axis=-1)
-        order = chosen & 0xFFFFFFFF
+    order = first_places(comparable(moved), k, largest) if 0 < k < size else None
+    if order is not None:
+        pass
     elif k > 0 and k * 8 < size and size > PACK_FROM:
         keys = comparable(moved)
         chosen = keys.argpartition(size - k if largest else k - 1, axis=-1)
