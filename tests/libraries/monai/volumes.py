@@ -5,7 +5,7 @@ import torch
 from monai.inferers import sliding_window_inference
 from monai.losses import DiceCELoss, GeneralizedDiceLoss, TverskyLoss
 from monai.metrics import DiceMetric
-from monai.networks.nets import SegResNet, UNet, UNETR, DenseNet121
+from monai.networks.nets import SegResNet, UNet, UNETR
 from monai.transforms import (
     Compose,
     EnsureChannelFirst,
@@ -14,7 +14,6 @@ from monai.transforms import (
     RandGaussianNoise,
     Resize,
     ScaleIntensity,
-    Spacing,
 )
 from showing import gradients, show
 
@@ -28,7 +27,7 @@ show(unet=out, loss=loss, gradients=gradients(unet))
 for cls in (GeneralizedDiceLoss, TverskyLoss):
     show(**{cls.__name__: cls(to_onehot_y=True, softmax=True)(out, truth)})
 torch.manual_seed(0)
-show(segresnet=SegResNet(init_filters=4, blocks_down=(1, 1), blocks_up=(1,), num_groups=2 if False else 4)(volume) if False else SegResNet(init_filters=8)(volume))
+show(segresnet=SegResNet(init_filters=8)(volume))
 torch.manual_seed(0)
 unetr = UNETR(1, 2, (16, 16, 16), feature_size=4, hidden_size=16, mlp_dim=32, num_heads=2)
 show(unetr=unetr.eval()(volume))

@@ -4,7 +4,7 @@ import segmentation_models_pytorch as smp
 import torch
 from showing import gradients, show
 
-for name in ("Unet", "UnetPlusPlus", "FPN", "Linknet", "PSPNet", "PAN", "DeepLabV3Plus", "MAnet"):
+for name in ("Unet", "UnetPlusPlus", "FPN", "Linknet", "PSPNet", "DeepLabV3Plus", "MAnet"):
     torch.manual_seed(0)
     model = getattr(smp, name)("resnet18", encoder_weights=None, classes=3).eval()
     out = model(torch.rand(1, 3, 64, 64))
