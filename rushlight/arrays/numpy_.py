@@ -120,6 +120,21 @@ def remainder(x: Any, y: Any) -> Any:
     return rest if rest.all() else np.where(rest == 0, np.copysign(rest, x), rest)
 
 
+def whole_power(x: Any, number: int) -> Any:
+    """A float32 to an integer, by products in float64, which NumPy's `power` takes far longer for
+    where the base is negative."""
+    square = np.array(x, np.float64)
+    result: Any = None
+    rest = abs(number)
+    while rest:
+        if rest & 1:
+            result = square.copy() if result is None else np.multiply(result, square, result)
+        rest >>= 1
+        if rest:
+            square = np.multiply(square, square, square)
+    return (np.reciprocal(result) if number < 0 else result).astype(np.float32)
+
+
 def power(x: Any, y: Any) -> Any:
     """x to the y. Integers wrap around; a negative integer power of an integer truncates to 0,
     unless the base is 1 or -1."""
@@ -135,6 +150,10 @@ def power(x: Any, y: Any) -> Any:
                 return np.sqrt(x)
             if number == -1:
                 return np.reciprocal(x)
+            if number == 3:
+                return np.multiply(np.multiply(x, x), x)
+            if x.dtype == np.float32 and 3 < abs(number) < 65 and number == int(number):
+                return whole_power(x, int(number))
     if kind in "iu":
         y = np.asarray(y)
         if y.dtype.kind == "i" and np.any(y < 0):

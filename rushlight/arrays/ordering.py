@@ -25,12 +25,13 @@ def comparable(array: Any) -> Any:
     return array
 
 
-def packed_keys(array: Any, descending: bool) -> Any:
-    """(value, position) as one int64 whose order is a stable order of values; None if too wide.
+def packed_keys(array: Any, descending: bool, least: int = PACK_FROM) -> Any:
+    """(value, position) as one int64 whose order is a stable order of values; None if too wide, or
+    where rows are shorter than `least`.
 
     NumPy sorts such keys several times faster than it finds a stable order of floats.
     """
-    if array.dtype.itemsize > 4 or array.shape[-1] < PACK_FROM:
+    if array.dtype.itemsize > 4 or array.shape[-1] < least:
         return None
     if array.dtype.kind == "f":
         # One NaN, one zero; then the bits of floats order like sign-magnitude integers.

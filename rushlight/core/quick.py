@@ -132,7 +132,7 @@ def text_function(op: Any, count: int) -> Any:
     """An elementwise op's text as a function of its first `count` operands."""
     from rushlight.arrays.numpy_ import MATH
 
-    scalar = op.options["scalar"]
+    scalar = op.rule("kernel")
     rest = tuple([a.default for a in op._schema.arguments[count:]])
 
     def with_arrays(first: Any, *others: Any) -> Any:

@@ -17,6 +17,7 @@ from rushlight.core import geometry
 from rushlight.core.op import Tag
 from rushlight.core.tensor import strides_of
 from rushlight.opset.kinds import OPAQUE, Spec
+from rushlight.opset.large import LARGE, LoopRule
 from rushlight.opset.moving.pad import suggested
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, late
@@ -40,6 +41,10 @@ class Layout:
         """A parameter, ready to be multiplied with the picture."""
         shape = [1 if i in self.sums else self.shape[i] for i in range(len(self.shape))]
         return value.reshape(shape)
+
+    def parameter_array(self, value: Any, dtype: Any) -> Any:
+        """A parameter's array in the dtype to compute in, ready for the picture."""
+        return None if value is None else self.broadcast(widen(value)).astype(dtype, copy=False)
 
     def statistic(self, value: Any) -> Any:
         """Saved statistics, ready to be multiplied with the picture."""
@@ -76,11 +81,91 @@ def group_layout(batch: Any, channels: Any, inner: Any, groups: int) -> Layout:
 # -- kernels ---------------------------------------------------------------------------------------
 
 
+def lower_normalised(
+    build: Any, picture: Any, stats: tuple[int, ...], weight: Any, bias: Any, eps: float
+) -> Any:
+    m, shape, x = build.m, picture.shape, build.floating(picture)
+    mean = build.mean(x, shape, stats)
+    centred = m.subtract(x, mean)
+    variance = build.mean(m.multiply(centred, centred), shape, stats)
+    rstd = m.reciprocal(m.sqrt(m.add(variance, m.const(eps, x.dtype))))
+    result = m.multiply(centred, rstd)
+    if weight is not None:
+        result = m.multiply(result, build.spread(weight, shape, x.dtype))
+    if bias is not None:
+        result = m.add(result, build.spread(bias, shape, x.dtype))
+    return result, mean, variance, rstd
+
+
+def lower_gradients(
+    build: Any, grad: Any, picture: Any, weight: Any, mean: Any, rstd: Any,
+    stats: tuple[int, ...], sums: tuple[int, ...], moves: bool, mask: tuple[bool, ...],
+) -> Any:  # fmt: skip
+    m, shape = build.m, picture.shape
+    g, x = build.floating(grad), build.floating(picture)
+    scale = build.spread(rstd, shape, x.dtype)
+    normal = m.multiply(m.subtract(x, build.spread(mean, shape, x.dtype)), scale)
+    found: list[Any] = [None, None, None]
+    if mask[0]:
+        slope = g if weight is None else m.multiply(g, build.spread(weight, shape, x.dtype))
+        if moves:
+            common = build.mean(slope, shape, stats)
+            share = build.mean(m.multiply(slope, normal), shape, stats)
+            slope = m.subtract(m.subtract(slope, common), m.multiply(normal, share))
+        found[0] = m.multiply(slope, scale)
+    if mask[1]:
+        found[1] = build.fold("sum", m.multiply(g, normal), shape, sums)
+    if mask[2]:
+        found[2] = build.fold("sum", g, shape, sums)
+    return tuple(found)
+
+
+def without_axes(picture: Any, axes: tuple[int, ...]) -> Spec:
+    """What is left of a picture where some dims are folded."""
+    sizes = [1 if axis in axes else size for axis, size in enumerate(picture.shape)]
+    return Spec(sizes, picture.dtype)
+
+
+native_normalised = LoopRule(
+    "normalised",
+    lower_normalised,
+    lambda picture, stats, *rest: (
+        Spec(picture.shape, picture.dtype), *[without_axes(picture, stats)] * 3
+    ),
+)  # fmt: skip
+native_gradients = LoopRule(
+    "gradients of normalised",
+    lower_gradients,
+    lambda grad, picture, weight, mean, rstd, stats, sums, *rest: (
+        Spec(picture.shape, picture.dtype), *[without_axes(picture, sums)] * 2
+    ),
+)  # fmt: skip
+
+
+def normalised(
+    picture: Any, layout: Layout, weight: Any, bias: Any, eps: float
+) -> tuple[Any, Any, Any, Any]:
+    """(values times weight plus bias, mean, biased variance, 1 / standard deviation)."""
+    if is_plain(picture):
+        given = [layout.parameter_array(value, picture.dtype) for value in (weight, bias)]
+        found = native_normalised(picture, layout.stats, *given, eps)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+    mean, variance, rstd = statistics(picture, layout.stats, eps)
+    return scaled(picture, layout, mean, rstd, weight, bias), mean, variance, rstd
+
+
+def is_plain(picture: Any) -> bool:
+    """Whether there may be native code for it."""
+    return picture.size >= LARGE and picture.dtype.kind == "f"
+
+
 def statistics(picture: Any, stats: tuple[int, ...], eps: float) -> tuple[Any, Any, Any]:
-    """(mean, biased variance, 1 / standard deviation), in double precision."""
+    """(mean, biased variance, 1 / standard deviation), summed in double precision."""
     mean = picture.mean(axis=stats, keepdims=True, dtype=np.float64)
-    spread = picture - mean
-    variance = (spread * spread).mean(axis=stats, keepdims=True)
+    spread = picture - mean.astype(picture.dtype)
+    spread *= spread
+    variance = spread.mean(axis=stats, keepdims=True, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return mean, variance, 1 / np.sqrt(variance + eps)
 
@@ -91,9 +176,9 @@ def scaled(picture: Any, layout: Layout, mean: Any, rstd: Any, weight: Any, bias
     result = picture - mean.astype(dtype)
     result *= rstd.astype(dtype)
     if weight is not None:
-        result *= layout.broadcast(widen(weight)).astype(dtype, copy=False)
+        result *= layout.parameter_array(weight, dtype)
     if bias is not None:
-        result += layout.broadcast(widen(bias)).astype(dtype, copy=False)
+        result += layout.parameter_array(bias, dtype)
     return result
 
 
@@ -105,26 +190,47 @@ def backward_kernel(
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"norm_backward\" not implemented for '{name}'")
     g = widen(grad).reshape(layout.shape)
-    normal = widen(input).reshape(layout.shape) - mean
-    normal *= rstd
-    found: list[Any] = [None, None, None]
+    picture = widen(input).reshape(layout.shape)
+    scale = None if weight is None else layout.parameter_array(weight, picture.dtype)
+    given = g, picture, scale, mean.astype(picture.dtype), rstd.astype(picture.dtype)
+    found: Any = None
+    if is_plain(picture) and g.dtype == picture.dtype:
+        found = native_gradients(*given, layout.stats, layout.sums, stats, tuple(mask))
+    if found is None:
+        found = gradients(*given, layout.stats, layout.sums, stats, mask)
     dtype = input.dtype if weight is None else weight.dtype
     size = product([s for i, s in enumerate(layout.shape) if i not in layout.sums])
+    return (
+        None if found[0] is None
+        else found[0].reshape(input.shape).astype(input.dtype, copy=False),
+        *[None if sums is None else sums.reshape(size).astype(dtype, copy=False)
+          for sums in found[1:]],
+    )  # fmt: skip
+
+
+def gradients(
+    g: Any, picture: Any, weight: Any, mean: Any, rstd: Any, stats: tuple[int, ...],
+    sums: tuple[int, ...], moves: bool, mask: Any,
+) -> list[Any]:  # fmt: skip
+    """Those of a picture, and of weight and bias where they are asked for."""
+    normal = picture - mean
+    normal *= rstd
+    found: list[Any] = [None, None, None]
     if mask[1]:
-        found[1] = (g * normal).sum(axis=layout.sums).reshape(size).astype(dtype)
+        found[1] = (g * normal).sum(axis=sums)
     if mask[2]:
-        found[2] = g.sum(axis=layout.sums).reshape(size).astype(dtype)
+        found[2] = g.sum(axis=sums)
     if mask[0]:
-        slope = g.copy() if weight is None else g * layout.broadcast(widen(weight))
-        if stats:
-            along = {"axis": layout.stats, "keepdims": True}
+        slope = g.copy() if weight is None else g * weight
+        if moves:
+            along: dict[str, Any] = {"axis": stats, "keepdims": True}
             common, share = slope.mean(**along), (slope * normal).mean(**along)
             normal *= share
             slope -= normal
             slope -= common
         slope *= rstd
-        found[0] = slope.reshape(input.shape).astype(input.dtype, copy=False)
-    return tuple(found)
+        found[0] = slope
+    return found
 
 
 # -- the gradient's gradient -----------------------------------------------------------------------
@@ -286,7 +392,7 @@ def _(
                 "input tensor must have at least one element, but got input_sizes = "
                 f"{list(input.shape)}"
             )
-        mean, variance, rstd = statistics(picture, layout.stats, eps)
+        result, mean, variance, rstd = normalised(picture, layout, weight, bias, eps)
         count = picture.shape[0] * picture.shape[2]
         if running_mean is not None:
             update(running_mean, mean, momentum)
@@ -297,7 +403,7 @@ def _(
         mean = layout.statistic(widen(running_mean))
         rstd = 1 / np.sqrt(layout.statistic(widen(running_var)) + eps)
         saved = np.empty(0, dtype), np.empty(0, dtype)
-    result = scaled(picture, layout, mean, rstd, weight, bias)
+        result = scaled(picture, layout, mean, rstd, weight, bias)
     return result.reshape(input.shape).astype(input.dtype, copy=False), *saved
 
 
@@ -496,20 +602,11 @@ native_layer_norm = op(
 
 @native_layer_norm.lower
 def _(build: Any, op: Any, self: Any, normalized: Any, weight: Any, bias: Any, eps: float) -> Any:
-    m, shape = build.m, self.shape
+    shape = self.shape
     if 0 in shape:
         build.refuse("nothing to normalise")
     axes = tuple(range(len(shape) - len(normalized), len(shape)))
-    x = build.floating(self)
-    mean = build.mean(x, shape, axes)
-    centred = m.subtract(x, mean)
-    variance = build.mean(m.multiply(centred, centred), shape, axes)
-    rstd = m.reciprocal(m.sqrt(m.add(variance, m.const(eps, x.dtype))))
-    result = m.multiply(centred, rstd)
-    if weight is not None:
-        result = m.multiply(result, build.spread(weight, shape, x.dtype))
-    if bias is not None:
-        result = m.add(result, build.spread(bias, shape, x.dtype))
+    result, mean, _, rstd = lower_normalised(build, self, axes, weight, bias, eps)
     found = zip((result, mean, rstd), build.val, strict=True)
     return tuple([build.cast(expr, entry.dtype) for expr, entry in found])
 
@@ -620,29 +717,22 @@ def _(
     build: Any, op: Any, grad: Any, self: Any, normalized: Any, mean: Any, rstd: Any, weight: Any,
     bias: Any, mask: Any,
 ) -> Any:  # fmt: skip
-    m, shape = build.m, self.shape
+    shape = self.shape
     if 0 in shape or grad.dtype is not self.dtype:
         build.refuse("nothing to normalise")
     outer = tuple(range(len(shape) - len(normalized)))
     axes = tuple(range(len(outer), len(shape)))
-    g, x = build.floating(grad), build.floating(self)
-    scale = build.spread(rstd, shape, x.dtype)
-    normal = m.multiply(m.subtract(x, build.spread(mean, shape, x.dtype)), scale)
-    found: list[Any] = [None, None, None]
+    found = lower_gradients(build, grad, self, weight, mean, rstd, axes, outer, True, mask)
     parameter = self.dtype if weight is None else weight.dtype
-    if mask[0]:
-        h = g if weight is None else m.multiply(g, build.spread(weight, shape, x.dtype))
-        average = build.mean(h, shape, axes)
-        along = build.mean(m.multiply(h, normal), shape, axes)
-        rest = m.subtract(m.subtract(h, average), m.multiply(normal, along))
-        found[0] = build.cast(m.multiply(rest, scale), self.dtype)
-    if mask[1]:
-        total = build.fold("sum", m.multiply(g, normal), shape, outer)
-        found[1] = build.cast(build.without(total, outer), parameter)
-    if mask[2]:
-        total = build.fold("sum", g, shape, outer)
-        found[2] = build.cast(build.without(total, outer), parameter)
-    return tuple(found)
+    kinds = (self.dtype, parameter, parameter)
+    return tuple(
+        [
+            None
+            if expr is None
+            else build.cast(build.without(expr, outer) if at else expr, kinds[at])
+            for at, expr in enumerate(found)
+        ]
+    )
 
 
 @native_layer_norm_backward.shape
@@ -763,11 +853,10 @@ def _(
         raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{name}'")
     layout = group_layout(N, C, HxW, group)
     picture = widen(input).reshape(layout.shape)
-    mean, _, rstd = statistics(picture, layout.stats, eps)
+    result, mean, _, rstd = normalised(picture, layout, weight, bias, eps)
     dtype = (
         np.dtype(np.float32) if weight is not None and weight.dtype != input.dtype else input.dtype
     )
-    result = scaled(picture, layout, mean, rstd, weight, bias)
     return (
         result.reshape(input.shape).astype(input.dtype, copy=False),
         mean.reshape(N, group).astype(dtype),

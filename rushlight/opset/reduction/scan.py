@@ -6,11 +6,12 @@ at the end; of integers, in int64. Among equal elements cummax and cummin point 
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.numpy_ import MATH
+from rushlight.arrays.numpy_ import BLOCK, MATH
 from rushlight.arrays.precision import cast, check_computable
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -19,6 +20,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
 from rushlight.opset.kinds import SCAN, same_dtype
+from rushlight.opset.large import LARGE, native_loop
 from rushlight.opset.reduction.extrema import comparable
 from rushlight.opset.reduction.reduce import has_values, one_axis, summed_dtype
 from rushlight.opset.registry import alias, composite, op, packet
@@ -48,10 +50,37 @@ def accumulated(ufunc: Any, name: str, array: Any, dim: int, dtype: Any) -> Any:
     result_dtype = summed_dtype(dtypes.from_numpy(array.dtype), dtype)
     check_computable(name, result_dtype)
     wide = WIDER.get(result_dtype, result_dtype)
+    if array.dtype == result_dtype.np and wide is not result_dtype and array.size >= LARGE:
+        along = geometry.wrap_dim(dim, array.ndim)
+        if along == array.ndim - 1 and array.flags.c_contiguous:
+            scan = native_loop("cumsum" if ufunc is np.add else "cumprod", array.dtype)
+            if scan is not None:
+                result = np.empty(array.shape, array.dtype)
+                scan(result, array, array.size // array.shape[-1], array.shape[-1])
+                return result
+        return wide_accumulated(ufunc, array, along, wide)
     lanes, axis = one_axis(cast(cast(array, result_dtype), wide), dim)
     if result_dtype is dtypes.bool_:
         lanes = lanes.astype(np.int64)
     result = cast(ufunc.accumulate(lanes, axis), result_dtype)
+    return result.reshape(array.shape)
+
+
+def wide_accumulated(ufunc: Any, array: Any, axis: int, wide: DType) -> Any:
+    """A large array's scan one precision up, some lanes at a time: what is wide stays in the
+    cache."""
+    length = array.shape[axis]
+    outer = prod(array.shape[:axis])
+    source = array.reshape(outer, length, -1)
+    result = np.empty(source.shape, array.dtype)
+    inner = source.shape[2]
+    rows = max(1, BLOCK // (length * inner))
+    columns = inner if rows > 1 else max(16, BLOCK // length)
+    for first in range(0, outer, rows):
+        for left in range(0, inner, columns):
+            place = slice(first, first + rows), slice(None), slice(left, left + columns)
+            part = source[place].astype(wide.np)
+            result[place] = ufunc.accumulate(part, 1, None, part)
     return result.reshape(array.shape)
 
 
