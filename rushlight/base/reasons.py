@@ -164,6 +164,17 @@ REASONS: dict[str, Reason] = {
         "Compiled operator libraries are built against PyTorch's own binary interface.",
         "Write the operator in Python with library.custom_op.",
     ),
+    "RL1330": Reason(
+        "{path}: cannot open shared object file: No such file or directory",
+        "There is no such file.",
+        "Check the path; a package may have been installed without its compiled part.",
+    ),
+    "RL1331": missing(
+        "RL1331",
+        "A compiled library has this operator; Rushlight has some operators of that library, "
+        "and this is not one of them.",
+        "Write it in Python, with library.impl.",
+    ),
     "RL0302": Reason(
         "operator {name} does not exist. Define it first, with library.define or "
         "library.custom_op.",
