@@ -217,3 +217,32 @@ def test_a_wrapper_set_to_memory_of_an_argument_is_refused():
     with pytest.raises(RuntimeError) as caught:
         aot_function(f, nop)(Pair(torch.ones(2), torch.ones(2)))
     assert caught.value.code == "RL0761"
+
+
+@pytest.mark.parametrize("partition", [default_partition, min_cut_rematerialization_partition])
+def test_equal_parts_beside_a_repeated_one_are_several(partition):
+    def f(a):
+        first, second = a.chunk(2)[1], a.chunk(2)[1]
+        return first, second, second
+
+    first, second, third = aot_function(f, nop, partition_fn=partition)(leaf(4) * 1)
+    assert first is not second and second is third
+
+
+@pytest.mark.parametrize("compiler", [nop, torch.compiler.compile_graph])
+def test_what_was_set_to_a_repeated_output_keeps_its_own_history(compiler):
+    def f(a):
+        made = a.sin()
+        product = made * a
+        with torch.no_grad():
+            product.set_(made)
+        return product, made, made
+
+    seen = []
+    for function in (f, aot_function(f, compiler)):
+        x = leaf(3)
+        product, made, same = function(x)
+        assert made is same and product is not made and not made._is_view()
+        (product.sum() + made.sum() * 2).backward()
+        seen.append((product.tolist(), x.grad.tolist()))
+    assert seen[0] == seen[1]
