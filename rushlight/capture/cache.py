@@ -64,7 +64,10 @@ class Jump:
 
 def drive(result: Any) -> Any:
     while type(result) is Jump:
-        result = result.function(result.payload)
+        function, payload = result.function, [result.payload]
+        # What the program lets go of is not kept alive from here.
+        result = None
+        result = function(payload.pop())
     return result
 
 
@@ -489,6 +492,8 @@ class CompiledCode:
                     raise Break(need.reason) from None
                 stop = need.step
                 self.reason = need.reason
+            finally:
+                t.release()
         raise Break("too many restarts")
 
     def attempt(

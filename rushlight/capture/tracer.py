@@ -102,6 +102,16 @@ class Tracing:
         # Whether user code may catch what the graph raises.
         self.has_handlers = False
 
+    def release(self) -> None:
+        """Let go of the values that were looked at: graphs, which are kept, know the tracer."""
+        for kept in (self.known, self.memo, self.overlay, self.effects, self.function_nodes):
+            kept.clear()
+        for frame in self.frames:
+            frame.slots.clear()
+            frame.stack.clear()
+        for values in (self.frames, self.generators, self.entered):
+            values.clear()
+
     # -- the door ----------------------------------------------------------------------------------
 
     def guard(self, kind: str, source: Source | None, expected: Any = None) -> None:
