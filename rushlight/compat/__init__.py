@@ -33,12 +33,18 @@ def install() -> None:
         from rushlight.torch_version import TorchVersion
 
         rushlight.__version__ = TorchVersion(VERSION)
+        from rushlight.compat import identity
+
+        identity.assume()
 
 
 def uninstall() -> None:
     """Undo `install()`: forget every module known under a torch name."""
     global _active
     if _active is not None:
+        from rushlight.compat import identity
+
+        identity.restore()
         _active.uninstall()
         _active = None
         rushlight.__version__ = OWN_VERSION
