@@ -154,6 +154,9 @@ _host.serve(
 
 
 def _find(name: str) -> Any:
+    if name == "__all__":
+        # For `from rushlight import *`: the names that torch gives there.
+        return _import_module("rushlight.compat.publicnames").star_names()
     home = _FUNCTIONS.get(name)
     if home is not None:
         return getattr(_import_module(home), name)
@@ -172,12 +175,6 @@ def is_tensor(obj: Any) -> bool:
     """Whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)
 
-
-__all__ = [
-    "Size", "Tensor", "autograd", "device", "dtype", "enable_grad", "finfo", "get_default_dtype",
-    "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
-    "layout", "memory_format", "no_grad", "set_default_dtype", "set_grad_enabled",
-]  # fmt: skip
 
 if _config.anomaly:
     from rushlight.autograd.anomaly import detect_everywhere as _detect_everywhere

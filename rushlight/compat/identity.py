@@ -47,6 +47,9 @@ def apply(module: ModuleType) -> None:
     if homes is None or not naming.as_torch:
         return
     for qualname, home in homes.items():
+        # Graphs print these by the private name that torch has for them.
+        if f"{module.__name__}:{qualname}" in host.PRIVATE_PATHS:
+            continue
         value: Any = module
         for part in qualname.split("."):
             value = vars(value).get(part) if value is not None else None
