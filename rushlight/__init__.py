@@ -76,6 +76,11 @@ for _module, _names in (
         "ShortStorage TypedStorage UntypedStorage",
     ),
     ("rushlight.core.mapped", "from_file"),
+    (
+        "rushlight.core.schemes",
+        "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric "
+        "per_tensor_affine per_tensor_symmetric qscheme",
+    ),
     ("rushlight.core.format", "set_printoptions get_printoptions printoptions"),
     ("rushlight.core.interop", "from_dlpack to_dlpack"),
     ("rushlight.io.checkpoint", "save load"),
@@ -119,11 +124,12 @@ for _module, _names in (
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "__future__", "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
-        "distributions", "export", "fft", "func", "functional", "futures", "fx", "jit", "library",
-        "linalg", "masked", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides",
-        "profiler", "random", "serialization", "signal", "sparse", "special", "storage", "testing",
-        "utils", "version", "viz",
+        "__future__", "accelerator", "amp", "ao", "autograd", "backends", "compat", "compiler",
+        "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional",
+        "futures", "fx", "hub", "jit", "library", "linalg", "masked", "monitor", "mps",
+        "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "profiler",
+        "quasirandom", "random", "serialization", "signal", "sparse", "special",
+        "storage", "testing", "torch_version", "types", "utils", "version", "viz", "xpu",
     )
 )  # fmt: skip
 # What graphs call `torch`, and the private names that their code may use.
@@ -180,10 +186,12 @@ def _native(module: str, name: str) -> Any:
     return lambda *given: getattr(_import_module(f"rushlight.codegen.{module}"), name)(*given)
 
 
+# Native kernels are loaded with the first call that is large enough for them.
 _ports.fill(
     native_text=_native("eager", "text_kernel"),
     native_lowered=_native("eager", "lowered_kernel"),
     native_loop=_native("byhand", "loop"),
+    native_kernels=_native("kernels", "available"),
 )
 
 if _config.anomaly:

@@ -44,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from rushlight.compat.launcher import run
 
         return run(options.target, rest, module=options.module, full=options.traceback)
+    if options.command == "package":
+        return _package(options)
     if options.command == "doctor":
         return _doctor(options)
     if options.command == "explain":
@@ -95,6 +97,28 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("target", metavar="TARGET", help="script, folder or archive; with -m a module")
 
+    package = commands.add_parser(
+        "package",
+        help="compile an exported program ahead of time",
+        description="Write an exported program as a package of machine code, which loads without "
+        "a compiler: rushlight.deploy.load_package(PATH). A package is a program: load only "
+        "what you would run.",
+        allow_abbrev=False,
+    )
+    package.add_argument("program", metavar="MODEL.pt2", help="what torch.export.save wrote")
+    package.add_argument(
+        "-o", "--output", metavar="PATH", required=True, help="a folder, or a file *.pt2 or *.zip"
+    )
+    package.add_argument(
+        "--target",
+        metavar="NAME",
+        action="append",
+        help="instructions to make code for, the best first: host, x86-64, x86-64-v2 to -v4",
+    )
+    package.add_argument(
+        "--c", metavar="NAME", dest="library", help="write a C library NAME into the folder instead"
+    )
+
     doctor = commands.add_parser(
         "doctor",
         help="describe this installation",
@@ -103,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--ops", action="store_true", help="audit the rules of every operator")
+    doctor.add_argument("--names", action="store_true", help="what became of torch's public names")
     doctor.add_argument("--op", metavar="NAME", help="show one operator's record")
 
     explain = commands.add_parser(
@@ -113,6 +138,29 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain.add_argument("code", metavar="CODE", help="as the error shows it, such as RL0401")
     return parser
+
+
+# -------------------------------------------------------------------- package
+
+
+def _package(options: argparse.Namespace) -> int:
+    from rushlight import deploy, export
+
+    try:
+        program = export.load(options.program)
+        if options.library is not None:
+            target = (options.target or ["x86-64"])[0]
+            place = (options.output, options.library)
+            path = deploy.write_c_library(program, *place, target=target)
+        elif options.target:
+            path = deploy.package(program, options.output, targets=options.target)
+        else:
+            path = deploy.package(program, options.output)
+    except (OSError, RuntimeError, ValueError) as problem:
+        print(f"rushlight package: {problem}", file=sys.stderr)
+        return 1
+    print(path)
+    return 0
 
 
 def _progress(text: str) -> None:
@@ -143,9 +191,11 @@ def _explain(code: str) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    if options.ops and options.op:
-        print("rushlight doctor: give --ops or --op, not both", file=sys.stderr)
+    if sum(map(bool, (options.ops, options.op, options.names))) > 1:
+        print("rushlight doctor: give one of --ops, --op and --names", file=sys.stderr)
         return 2
+    if options.names:
+        return _doctor_names(options.json)
     if options.ops:
         return _doctor_ops(options.json)
     if options.op:
@@ -363,6 +413,16 @@ def _doctor_ops(as_json: bool) -> int:
         print(json.dumps(counts))
     else:
         print(audit_as_text(_get(result, "rows"), counts))
+    return 0
+
+
+def _doctor_names(as_json: bool) -> int:
+    from rushlight.compat import publicnames
+
+    _progress("looking torch's names up")
+    found = publicnames.collect()
+    _progress("")
+    print(json.dumps(found) if as_json else publicnames.as_table(found))
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["cuda", "debug", "git_version", "hip", "xpu"]
+__all__ = ["cuda", "debug", "git_version", "hip", "rocm", "xpu"]
 
 from rushlight import __version__ as __version__
 
@@ -10,4 +10,5 @@ debug = False
 cuda: str | None = None
 hip: str | None = None
 xpu: str | None = None
+rocm: str | None = None
 git_version = "unknown"

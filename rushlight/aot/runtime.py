@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rushlight.aot import config
@@ -511,11 +511,19 @@ class Epilogue(Wrapper):
             ):
                 for position, value in zip(self.writes, updated):
                     write(kept[position], value, facts.inputs[position])
+                stems = {}
                 for place in self.early:
-                    early[place] = rebuild_from_input(kept, {}, outputs[place], facts, place)
+                    stem, rest = begun(kept, facts.outputs[place])
+                    if stem is None:
+                        early[place] = rebuild_from_input(kept, {}, outputs[place], facts, place)
+                    else:
+                        stems[place] = stem, rest
                 for position, value in zip(self.writes, updated):
                     if facts.inputs[position].loses:
                         move(kept[position], value, facts.inputs[position])
+            for place, (stem, rest) in stems.items():
+                is_written = facts.inputs[rest.base or 0].writes_data
+                early[place] = rebuild(stem, outputs[place], rest, is_written)
         if self.rebuilt:
             outputs = rebuild_all(kept, starts, outputs, bases, facts, early)
         for value, known in zip(outputs, facts.outputs):
@@ -662,6 +670,18 @@ def rebuild_from_input(
     return rebuild(base, graph_output, entry, facts.inputs[entry.base or 0].writes_data)
 
 
+def begun(inputs: dict[int, Any], entry: OutputFacts) -> tuple[Tensor | None, OutputFacts]:
+    """Of one of several views: what it is a part of, and how it is made from that. The parts were
+    taken after their argument had lost elements, or else nobody could use them; what they are
+    parts of then has the history of what was left."""
+    chain = entry.chain or ()
+    cut = next((place for place, step in enumerate(chain) if step.number is not None), None)
+    is_known = cut is not None and config.view_replay_for_aliased_outputs
+    if not is_known or not entry.requires_grad or entry.is_quiet or entry.is_data:
+        return None, entry
+    return repeated(inputs[entry.base or 0], chain[:cut]), replace(entry, chain=chain[cut:])
+
+
 def rebuild(
     base: Tensor, graph_output: Tensor, entry: OutputFacts, is_written: bool = False
 ) -> Any:
@@ -702,6 +722,14 @@ def replayed(
     base: Tensor, chain: tuple[ViewStep, ...] | None, graph_output: Tensor
 ) -> Tensor | None:
     """The view by its own ops; None where they cannot be had or lead to other sizes."""
+    made = repeated(base, chain)
+    if made is None or not geometry.same_sizes(sizes_of(made), sizes_of(graph_output)):
+        return None
+    return made
+
+
+def repeated(base: Tensor, chain: tuple[ViewStep, ...] | None) -> Tensor | None:
+    """What views lead to; None where they are not known, or not possible."""
     if chain is None or any(has_symbols(step.args) for step in chain):
         return None
     made = base
@@ -711,4 +739,4 @@ def replayed(
                 made = step.replay(made)
     except RuntimeError:
         return None
-    return made if geometry.same_sizes(sizes_of(made), sizes_of(graph_output)) else None
+    return made

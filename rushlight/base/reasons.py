@@ -10,6 +10,7 @@ from __future__ import annotations
 from rushlight.base.errors import Reason
 from rushlight.base.reasons_export import EXPORT_REASONS
 from rushlight.base.reasons_jit import JIT_REASONS
+from rushlight.base.reasons_names import NAMES_REASONS, missing
 
 __all__ = ["AREAS", "REASONS"]
 
@@ -31,11 +32,6 @@ AREAS = {
     "RL14": "TorchScript",
     "RL15": "Exported programs",
 }
-
-
-def missing(code: str, why: str, remedy: str = "") -> Reason:
-    """The reason of a `MissingFeature`, which names the feature and may know a better remedy."""
-    return Reason(f"Rushlight does not support {{what}} ({code}).", why, remedy)
 
 
 REASONS: dict[str, Reason] = {
@@ -469,6 +465,13 @@ REASONS: dict[str, Reason] = {
         "Its values went with its memory.",
         "Give it its memory and values again before the backward, or keep the memory.",
     ),
+    "RL0760": Reason(
+        "a view of shape {shape} is written in a traced function after what it is a view of lost "
+        "elements in place and has shape {base}",
+        "The gradient of such a write is a slice of what was lost; eager execution fails in the "
+        "backward.",
+        "Write before the tensor becomes smaller, or make a view instead of changing it in place.",
+    ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
         "They are arguments of its graphs, in the order in which the module had them.",
@@ -672,6 +675,16 @@ REASONS: dict[str, Reason] = {
         "An equal graph could not be told by its key.",
         "compile_graph compiles it each time.",
     ),
+    "RL0820": Reason(
+        "these cache artifacts cannot be used: they are damaged, or another version wrote them",
+        "They are taken as a whole or not at all.",
+        "Save them again with torch.compiler.save_cache_artifacts().",
+    ),
+    "RL0840": Reason(
+        "cpu_level must be empty or one of {known}, got {level!r}",
+        "Native kernels are written for these levels of x86-64.",
+        "Leave RUSHLIGHT_CPU_LEVEL empty to use all that the CPU can do.",
+    ),
     # -- files
     "RL0901": Reason(
         "The file is not a valid checkpoint: {what}.",
@@ -831,13 +844,8 @@ REASONS: dict[str, Reason] = {
         "A switch that nothing reads would change nothing.",
         "dir({module}) lists the switches.",
     ),
-    # -- command line and compatibility
-    "RL1301": missing("RL1301", "The name is one of PyTorch's; nothing stands behind it here."),
-    "RL1302": Reason(
-        "{root!r} is already imported from {file}; install {package}'s aliases before anything "
-        "imports it",
-        "A module that has been imported stays what it is.",
-    ),
+    # -- names of torch's, command line and compatibility
+    **NAMES_REASONS,
     # -- TorchScript
     **JIT_REASONS,
     **EXPORT_REASONS,

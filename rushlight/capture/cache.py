@@ -545,7 +545,7 @@ class CompiledCode:
         def backend(recording: Recording) -> Any:
             self.capture.graphs.append(recording)
             counters["stats"]["unique_graphs"] += 1
-            inputs = [fetch(recording.sources[node], scope) for node in recording.inputs]
+            inputs = [self.input(recording, node, scope) for node in recording.inputs]
             return self.capture.backend(recording, inputs)
 
         lines = emitter.entry(finish, backend, f"__native({self.values_text}, {self.cells_text()})")
@@ -555,6 +555,14 @@ class CompiledCode:
             logs.write("guards", "\n".join([heading, *map(described, t.guards), *emitter.pre]))
         self.capture.captures += 1
         return lines
+
+    @staticmethod
+    def input(recording: Recording, node: Any, scope: dict[str, Any]) -> Any:
+        """The value of an input of the graph now; None for one that generated code makes."""
+        if node not in recording.sources:
+            return None
+        value, reader = fetch(recording.sources[node], scope), recording.readers.get(node)
+        return value if reader is None else reader(value)
 
     # -- breaks ------------------------------------------------------------------------------------
 

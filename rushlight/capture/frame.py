@@ -438,6 +438,7 @@ class Frame:
             made.closure = list(self.pop().items)
         if flags & 4:
             self.pop()
+            made.is_annotated = True
         if flags & 2:
             made.kwdefaults = self.pop().items
         if flags & 1:
@@ -452,6 +453,8 @@ class Frame:
             f.kwdefaults = v.items
         elif flag == 1:
             f.defaults = self.t.iterate(v)
+        else:
+            f.is_annotated = True
         self.push(f)
 
     def callee(self, args: list[Any]) -> tuple[Any, list[Any]]:

@@ -182,6 +182,8 @@ class LoopProgram:
         self.given: dict[str, Buffer] = {}
         # Temporaries that are already some value's own memory.
         self.adopted: set[Buffer] = set()
+        # What products read and write, in the geometry that it has there.
+        self.multiplied: set[Buffer] = set()
         self.count = 0
         self.sizes = SizeReader(self.fresh)
 
@@ -237,6 +239,9 @@ class LoopProgram:
         there = [pair for pair in zip(buffer.shape, buffer.strides) if pair[0] != 1]
         wanted = [pair for pair in zip(value.shape, value.strides) if pair[0] != 1]
         if not here == there == wanted:
+            return False
+        same = (buffer.shape, buffer.strides) == (value.shape, value.strides)
+        if buffer in self.multiplied and not same:
             return False
         self.adopted.add(buffer)
         buffer.shape, buffer.strides = value.shape, value.strides
@@ -299,7 +304,9 @@ class LoopProgram:
             raise Inexpressible("an empty product")
         strides = geometry.contiguous_strides(shape)
         target = Buffer(self.fresh("p"), dtype, shape, strides, "temporary")
-        self.steps.append(Product(self.operand(left), self.operand(right), target))
+        step = Product(self.operand(left), self.operand(right), target)
+        self.multiplied |= step.reads() | {target}
+        self.steps.append(step)
         return self.m.load(target, strides, 0)
 
     def operand(self, value: Value) -> tuple[Buffer, bool]:

@@ -19,12 +19,15 @@ from typing import Any
 
 from rushlight.base.errors import MissingFeature, error
 from rushlight.base.lazy import lazy_import
+from rushlight.base.refusals import refused
 
 Entry = str | Mapping[str, str]
 Table = Mapping[str, Entry]
 
 # The target of a name that torch has and rushlight has not.
 ABSENT = "absent"
+# What precedes the code in the target of a name that refuses when it is used.
+REFUSES = "refuses "
 _BUILT = "<alias table>"
 _STANDARD_FINDERS: tuple[Any, ...] = (BuiltinImporter, FrozenImporter, PathFinder)
 
@@ -177,6 +180,8 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         raise _no_attribute(owner, name, f"{path}.{name}")
 
     def _resolve(self, owner: ModuleType, path: str, name: str, target: str) -> Any:
+        if target.startswith(REFUSES):
+            return refused(f"{path}.{name}", target.removeprefix(REFUSES))
         where, colon, attrs = target.partition(":")
         value: Any = self._import_target(where)
         shown = self.absolute(where) + (f".{attrs}" if colon else "")
@@ -272,8 +277,11 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if inner is not None and inner is not value:
                 sys.modules.setdefault(f"{alias}.{name}", inner)
         for path in self.hidden:
-            if path.rpartition(".")[0] == alias:
-                sys.modules.setdefault(path, lazy_import(self.real_name(path)))
+            if path.rpartition(".")[0] == alias and path not in sys.modules:
+                built = path in self.known and not self._is_leaf_alias(path)
+                sys.modules[path] = (
+                    AliasModule(path, self) if built else lazy_import(self.real_name(path))
+                )
 
     def _real_loader(self, fullname: str) -> Any:
         found = importlib.util.find_spec(self.real_name(fullname))
@@ -309,6 +317,9 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if real in self._hooked or self not in sys.meta_path:
             return
         path = self.extended[real]
+        if path in self.children and "__path__" not in module.__dict__:
+            # Modules below it exist under torch's names, so that it must be taken for a package.
+            module.__path__ = []
         own: Callable[[str], Any] | None = module.__dict__.get("__getattr__")
 
         def getattr_with_aliases(name: str) -> Any:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
-from rushlight.core import dispatch, geometry
+from rushlight.core import dispatch, geometry, history
 from rushlight.core.op import OpOverload, Refused, Tag, find_overload
 from rushlight.core.state import (
     BELOW_FUNCTIONAL,
@@ -584,12 +584,13 @@ class FunctionalMode(Occupant):
             if strides_of(target) != geometry.contiguous_strides(sizes_of(target)):
                 # Dims of one element have strides of their own, which it gives up.
                 strides = geometry.contiguous_strides(size)
-                as_strided = find_overload("aten", "as_strided", "default")
-                self.become_view(target, as_strided, (size, strides, None))
-                return
-            for name, args in (("view", ([-1],)), ("slice", (0, 0, count, 1)), ("view", (size,))):
-                overload = "Tensor" if name == "slice" else "default"
-                self.become_view(target, find_overload("aten", name, overload), args)
+                steps: list[tuple[str, Any]] = [("as_strided", (size, strides, None))]
+            else:
+                steps = [("view", ([-1],)), ("slice", (0, 0, count, 1)), ("view", (size,))]
+            for name, args in steps:
+                op = find_overload("aten", name, "Tensor" if name == "slice" else "default")
+                self.become_view(target, op, args)
+                history.take_view_history(target, None, op, args)
             return
         storage = target.functional_storage
         if storage.is_given or storage.tensors > 1 or target.chain or not target.is_contiguous():

@@ -77,6 +77,11 @@ large_size: int = 0
 # A large array in another dtype, by native code; None where there is none.
 converted: Callable[[Any, Any, Any], Any] = nothing
 
+# -- codegen --------------------------------------------------------------------------------------
+
+# The native kernels of heavy ops; None where there is nothing to compile them with.
+native_kernels: Callable[[], Any] = nothing
+
 # -- autograd --------------------------------------------------------------------------------------
 
 # Adds a gradient to a leaf, for accumulators that are called by hand.

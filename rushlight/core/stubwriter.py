@@ -318,12 +318,14 @@ if class_ is Tensor or class_ in PLAIN:
         {refuse}
     right_ = {y}._array
     if not ({x}._is_contiguous and {y}._is_contiguous):
-        # The result is laid out like a contiguous first operand of its shape, or like the second
-        # when the first has the same order.
+        # Laid out like a first without equal strides, or like a second in the order of the first.
         leader_ = {x}._array
-        if not {x}._is_contiguous:
-            if not {y}._is_contiguous or (any(leader_.strides) and not falls(leader_.strides)):
+        if {x}._is_contiguous:
+            if 1 in leader_.shape[1:]:
                 {refuse}
+        elif not {y}._is_contiguous or (any(leader_.strides) and not falls(leader_.strides)):
+            {refuse}
+        else:
             leader_ = right_
 {number}
 else:
@@ -411,7 +413,7 @@ def write_elementwise(op: Any, bound: bool = False) -> Writer | None:
     is_unary = len(arguments) == 1 == len(op.tensor_positions)
     is_binary = op.tensor_positions == (0, 1) and op.argument_names[2:] in ([], ["alpha"])
     promoted = op.options.get("promoted_scalars")
-    if promoted and is_binary:
+    if promoted and (is_binary or op.tensor_positions[:1] != (0,)):
         return None
     if not is_unary and not is_binary and not is_uniform(op):
         return None

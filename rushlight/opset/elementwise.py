@@ -68,6 +68,14 @@ def casts_numbers(op: Any) -> bool:
     return not CASTS_OF_NUMBERS.isdisjoint(op.options)
 
 
+@cache
+def wraps_a_number(op: Any) -> bool:
+    """Whether a number that the op takes by its schema is an operand, a tensor without dims."""
+    first = op._schema.arguments[:2]
+    is_form = "Scalar" in op._overloadname and any([a.type.kind == "Scalar" for a in first])
+    return is_form and not op.options.get("bare_numbers")
+
+
 class Plan(NamedTuple):
     """The dtype that an elementwise op's text computes in, that of its result, and for each operand
     that is not in the former already the dtypes to take it through."""
@@ -96,6 +104,7 @@ class Pointwise(Kind):
         "native_halves": "computed in half precision itself, not in float32 (or function of the "
         "arguments: whether it is)",
         "rounded_scalars": "positions of numbers that are rounded to the computing dtype",
+        "bare_numbers": "numbers are no operands: they have no part in the result's strides",
         "swapped": "the last operand decides about the result's strides",
         "weak_numbers": "the kernel takes Python numbers as they are",
     }
@@ -178,15 +187,26 @@ class Pointwise(Kind):
         own: tuple[dtype, dtype] = promote(common, args)
         return own
 
-    def geometry_of(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
+    def geometry_of(
+        self, op: Any, args: tuple[Any, ...], common: dtype | None = None
+    ) -> tuple[Any, Any]:
         """(broadcast shape, output strides)."""
+        if common is None:
+            common, _ = self.dtypes_of(op, args)
         operands = []
+        as_is = op.options.get("unpromoted", ())
         for position in op.tensor_positions:
             value = args[position]
             if isinstance(value, Tensor):
-                operands.append((tuple(value.shape), strides_of(value)))
+                sizes, strides = tuple(value.shape), strides_of(value)
+                if value._dtype is not common and position not in as_is:
+                    # torch: an operand is cast first, which makes its memory dense.
+                    strides = geometry.like_strides(sizes, strides)
+                operands.append((sizes, strides))
             elif value is not None:
                 operands.append(((), ()))
+        if wraps_a_number(op):
+            operands.append(((), ()))
         if op.options.get("swapped"):
             operands.reverse()
         shape = geometry.broadcast_shapes(*[sizes for sizes, _ in operands])
@@ -196,8 +216,8 @@ class Pointwise(Kind):
         return shape, geometry.elementwise_strides(shape, operands)
 
     def shape_of(self, op: Any, args: tuple[Any, ...]) -> Any:
-        _, result = self.dtypes_of(op, args)
-        shape, strides = self.geometry_of(op, args)
+        common, result = self.dtypes_of(op, args)
+        shape, strides = self.geometry_of(op, args, common)
         count = len(op._schema.returns)
         if count > 1:
             return tuple([Spec(shape, result, strides) for _ in range(count)])

@@ -136,6 +136,10 @@ class Kind:
         if layout == "elementwise":
             self.direct = False
 
+    def may_raise(self, op: Any) -> bool:
+        """Whether ops of this kind raise for some values, whatever sizes and dtypes are."""
+        return False
+
     def is_direct(self, op: Any) -> bool:
         return self.direct and not op.options.get("takes_tensors")
 
@@ -297,6 +301,9 @@ class Checked(Kind):
         super().__init__(of.name, recompute=of.recompute)
         self.of = of
         self.options = of.options  # type: ignore[misc]
+
+    def may_raise(self, op: Any) -> bool:
+        return self.of.may_raise(op)
 
     def derive(self, op: Any, rule: str) -> Any:
         return self.of.derive(op, rule)
@@ -612,12 +619,20 @@ def batch_rank(op: Any) -> Any:
 # -- places ----------------------------------------------------------------------------------------
 
 
+def takes_indices(op: Any) -> bool:
+    """Whether a tensor says where an op reads or writes: places that may not be there."""
+    return not {"index", "indices"}.isdisjoint(op.argument_names)
+
+
 class Gather(Kind):
     """Ops that read places of their first tensor, which the second names."""
 
     options: ClassVar[dict[str, str]] = {
         "picks": "what an index stands for: element, or row of the dim that is named, or the first",
     }
+
+    def may_raise(self, op: Any) -> bool:
+        return takes_indices(op)
 
     def specs_of(self, op: Any) -> Callable[..., Any] | None:
         picks, index_at = op.options.get("picks"), op.tensor_positions[1:2]
@@ -643,6 +658,9 @@ class Scatter(Kind):
         "writes": "the kernel writes into its first array: a copy of the operand, which the result "
         "is like, and in `name_` the operand itself",
     }
+
+    def may_raise(self, op: Any) -> bool:
+        return takes_indices(op)
 
     def specs_of(self, op: Any) -> Callable[..., Any] | None:
         if op.argument_names[1] == "input_sizes":

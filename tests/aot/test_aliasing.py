@@ -129,6 +129,7 @@ CODES = (
     "RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0629", "RL0630",
     "RL0631", "RL0632", "RL0633", "RL0634", "RL0702", "RL0710", "RL0711",
     "RL0717", "RL0735", "RL0741", "RL0742", "RL0743",
+    "RL0760",
 )  # fmt: skip
 # Views that eager execution lets nobody use once their base was written.
 AMBIGUOUS = (
@@ -430,9 +431,8 @@ def writes_nothing_late(case: Case, path: Path) -> bool:
     """A backward that leads to no argument does not run: its writes are not made."""
     if path[0] != "after" or not case.has("write_late", "write_saved"):
         return False
-    cuts = any([step.quiet or step.name in ("detach", "data") for step in case.program.steps])
     # What `requires_grad_` starts stays inside.
-    cuts |= case.has("requires_grad_") and case.compiled["backward"] == "nothing"
+    cuts = case.has("requires_grad_") and case.compiled["backward"] == "nothing"
     return cuts and case.compiled["after"] == [look["values"] for look in looks(case.compiled)]
 
 

@@ -100,6 +100,7 @@ def test_callbacks_of_a_library_reach_the_cache():
     assert [g.calls() for g in capture.graphs] == [["add"], ["mul"], ["add"]]
 
 
+@pytest.mark.skipif(sys.platform == "emscripten", reason="it has no threads")
 def test_threads_and_recursion():
     def fact(x, n):
         noisy_native(x)

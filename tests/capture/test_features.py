@@ -53,18 +53,13 @@ FEWER = {
     "p_func_jacrev": [2],
     "p_func_grad_value": [2],
     # NumPy runs as it is, between graphs.
-    "p_numpy_call": [1],
-    "p_numpy_method": [1],
     "p_numpy_scalar": [1],
     # Modules that are made in the function, and copies of their tables, break the graph.
     "p_sequential_slice": [2],
     "p_state_dict": [1],
-    "p_functional_module": [2],
     "p_loss": [1, 2],
     "p_module_in_function": [1],
     # Overriding subclasses and modes break the graph.
-    "p_function_mode": [],
-    "p_subclass": [],
     # An error of the program: PyTorch's graph has the hook.
     "p_backward_hook": [1],
 }

@@ -614,6 +614,7 @@ def _(level: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
 
 masked_scatter = writing(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    may_raise=True,
     batch=late("indexing.batched:masked_scatter"),
     jvp=linear_in("self", "source"),
     vjp={

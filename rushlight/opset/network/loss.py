@@ -360,6 +360,7 @@ def l1_loss(self: Any, target: Any, reduction: int) -> Any:
 binary_cross_entropy = op(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1)"
     " -> Tensor",
+    may_raise=True,
     errors=lambda make: [
         (RuntimeError, (make.ints(2, low=2, dtype=dtypes.float32), make(2, low=0, high=1)))
     ],

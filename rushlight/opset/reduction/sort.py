@@ -609,6 +609,7 @@ for isin_overload in (
 
 bincount = op(
     "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+    may_raise=True,
     errors=lambda make: [
         (NotImplementedError, (make(3),)),
         (RuntimeError, (make.ints(2, 2),)),
