@@ -45,7 +45,7 @@ def first_places(rows: Any, k: int, largest: bool) -> Any:
     flat = rows.reshape(-1, size)
     order = np.empty((len(flat), k), np.int64)
     step = max(1, BLOCK // size)
-    find = among_candidates if k * 8 <= size else among_all
+    find = among_candidates if k * 8 <= size >= PACK_FROM else among_all
     for start in range(0, len(flat), step):
         order[start : start + step] = find(flat[start : start + step], k, largest)
     return order.reshape(*rows.shape[:-1], k)
@@ -66,8 +66,9 @@ def among_candidates(rows: Any, k: int, largest: bool) -> Any:
     candidate = rows >= bounds if largest else rows <= bounds
     if rows.dtype.kind == "f":
         candidate |= (rows != rows) if largest else (bounds != bounds)
-    row, column = np.nonzero(candidate)
-    keys = order_bits(rows[row, column])
+    places = np.flatnonzero(candidate)
+    row, column = np.divmod(places, rows.shape[1])
+    keys = order_bits(rows.reshape(-1)[places])
     keys = (~keys if largest else keys) << 32 | column
     sorted_ = np.lexsort((keys, row))
     starts = np.searchsorted(row, np.arange(len(rows)))
