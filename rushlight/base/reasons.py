@@ -164,6 +164,17 @@ REASONS: dict[str, Reason] = {
         "Compiled operator libraries are built against PyTorch's own binary interface.",
         "Write the operator in Python with library.custom_op.",
     ),
+    "RL1330": Reason(
+        "{path}: cannot open shared object file: No such file or directory",
+        "There is no such file.",
+        "Check the path; a package may have been installed without its compiled part.",
+    ),
+    "RL1331": missing(
+        "RL1331",
+        "A compiled library has this operator; Rushlight has some operators of that library, "
+        "and this is not one of them.",
+        "Write it in Python, with library.impl.",
+    ),
     "RL0302": Reason(
         "operator {name} does not exist. Define it first, with library.define or "
         "library.custom_op.",
@@ -471,6 +482,12 @@ REASONS: dict[str, Reason] = {
         "The gradient of such a write is a slice of what was lost; eager execution fails in the "
         "backward.",
         "Write before the tensor becomes smaller, or make a view instead of changing it in place.",
+    ),
+    "RL0761": Reason(
+        "output {position} of a compiled function is a wrapper made of tensors that share memory "
+        "with those of an argument, and is no view of it",
+        "A graph gives values, of which the output is put together anew.",
+        "Return a clone, or a view of the argument.",
     ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",

@@ -8,6 +8,7 @@ import functools
 import inspect
 import sys
 import types
+import weakref
 from typing import Any
 
 from rushlight.capture import marks
@@ -172,6 +173,8 @@ class Tracer(Operators):
             named = self.real(Lazy(value.keywords, f.source.attr("keywords"))).items
             func = Lazy(value.func, f.source.attr("func"))
             return self.call(func, [*given, *args], {**named, **kwargs})
+        if type(value) is weakref.ReferenceType and not args and not kwargs:
+            return self.present(Lazy(value(), f.source.referent()))
         if isinstance(value, LRU_WRAPPER):
             wrapped = Lazy(value.__wrapped__, f.source.attr("__wrapped__"))
             return self.call(wrapped, args, kwargs)

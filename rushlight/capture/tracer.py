@@ -17,6 +17,7 @@ from rushlight.capture.outcomes import Break, UserRaise
 from rushlight.capture.recording import PART, WRITES, Recording, contains_node, examples_of
 from rushlight.capture.sources import Id, Source, cell, const
 from rushlight.capture.values import (
+    NULL,
     Cell,
     Const,
     Dict,
@@ -83,6 +84,8 @@ class Tracing:
         self.generators: list[Any] = []
         # Attributes and globals written on existing objects.
         self.overlay: dict[tuple[int, str], Any] = {}
+        # Those of them that were taken away in between.
+        self.recreated: set[tuple[int, str]] = set()
         # In order of first write.
         self.effects: dict[Any, tuple[Any, ...]] = {}
         self.frame_limit = frame_limit
@@ -399,6 +402,8 @@ class Tracing:
     def write_outside(self, v: Var, found: Any, name: str, value: Any) -> None:
         """Give an object of the outside an attribute; NULL takes it away."""
         key = id(found), name
+        if self.overlay.get(key) is NULL and key in self.effects:
+            self.recreated.add(key)
         self.overlay[key] = value
         self.effect(key, "attr", v, name, key)
 

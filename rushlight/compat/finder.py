@@ -18,7 +18,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from rushlight.base.errors import MissingFeature, error
-from rushlight.base.lazy import lazy_import
+from rushlight.base.lazy import lazy_import, tell_missing
 from rushlight.base.refusals import refused
 
 Entry = str | Mapping[str, str]
@@ -59,7 +59,11 @@ class AliasModule(ModuleType):
         is_private = name.startswith("__") and name.endswith("__")
         if is_private and not finder.is_fixed(self.__name__, name):
             raise _no_attribute(self, name)
-        value = finder.attribute(self, self.__name__, name)
+        try:
+            value = finder.attribute(self, self.__name__, name)
+        except AttributeError:
+            tell_missing(self.__name__, name)
+            raise
         if finder.is_fixed(self.__name__, name):
             self.__dict__[name] = value
         return value
@@ -196,6 +200,14 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     # ---------------------------------------------------------------- finder
 
+    def find_distributions(self, context: Any) -> Iterable[Any]:
+        """What `importlib.metadata` asks: the names stand for a distribution of their own."""
+        if "torch" not in self.roots:
+            return ()
+        from rushlight.compat.distribution import distributions
+
+        return distributions(context.name)
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -209,6 +221,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if spec is None:
             spec = self._offered_spec(fullname)
         if spec is None:
+            tell_missing(*fullname.rpartition(".")[::2])
             self._shut_out_others(fullname, path)
         return spec
 
@@ -325,6 +338,8 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         def getattr_with_aliases(name: str) -> Any:
             if own is None:
                 error = _no_attribute(module, name)
+                if name not in self._added(path):
+                    tell_missing(module.__name__, name)
             else:
                 try:
                     return own(name)

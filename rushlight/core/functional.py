@@ -53,7 +53,7 @@ class ViewStep:
     """One link of a view's chain: the op, its arguments after the source, which result, and whether
     it was taken without grad mode."""
 
-    __slots__ = ("args", "number", "op", "quiet", "source")
+    __slots__ = ("args", "inplace", "number", "op", "quiet", "source")
 
     def __init__(
         self,
@@ -66,6 +66,8 @@ class ViewStep:
         self.op = op
         self.args = args
         self.quiet = quiet
+        # The op by which the source itself became the view.
+        self.inplace: OpOverload | None = None
         # None where the op has one result.
         self.number = number
         # Of a view by strides: the geometry that they are the strides of.
@@ -563,7 +565,9 @@ class FunctionalMode(Occupant):
     def move(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """`x.t_()`: the tensor becomes the view of itself."""
         assert op.replayed_as is not None
-        return self.become_view(args[0], op.replayed_as, args[1:])
+        target = self.become_view(args[0], op.replayed_as, args[1:])
+        target.chain[-1].inplace = op
+        return target
 
     def become_view(self, target: Any, op: OpOverload, rest: tuple[Any, ...]) -> Any:
         forms = eager_forms(op, (target, *rest))

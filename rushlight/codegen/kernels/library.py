@@ -10,6 +10,7 @@ from rushlight.codegen.kernels.depthwise import depthwise_texts
 from rushlight.codegen.kernels.direct import direct_texts
 from rushlight.codegen.kernels.emit import Target
 from rushlight.codegen.kernels.layout import layout_texts
+from rushlight.codegen.kernels.norms import norm_texts
 from rushlight.codegen.kernels.pool import pool
 from rushlight.codegen.kernels.products import product_texts
 from rushlight.codegen.kernels.winograd import winograd_texts
@@ -18,7 +19,7 @@ __all__ = ["run", "target"]
 
 DRIVERS = (
     "direct", "direct_weights", "sum_weights", "winograd", "winograd_filters", "winograd_sum",
-    "winograd_weights", "depthwise", "depthwise_weights",
+    "winograd_weights", "depthwise", "depthwise_weights", "norm", "norm_backward",
 )  # fmt: skip
 
 
@@ -27,7 +28,9 @@ def target() -> Target:
 
 
 def texts(wanted: Target) -> list[str]:
-    families = (product_texts, layout_texts, direct_texts, winograd_texts, depthwise_texts)
+    families = (
+        product_texts, layout_texts, direct_texts, winograd_texts, depthwise_texts, norm_texts,
+    )  # fmt: skip
     return [text for family in families for text in family(wanted)]
 
 

@@ -19,8 +19,8 @@ NAMES = (
     "rl_live", "rl_pause", "rl_wait_init",
 )  # fmt: skip
 
-# Note [Pool]. A job is (fn, ctx, n, parts, most); its chunks are dealt to `parts` runs, one a thread,
-# each with a ticket on a cache line of its own: epoch << 32 | chunks left. A claim is one
+# Note [Pool]. A job is (fn, ctx, n, parts, most); its chunks are dealt to `parts` runs, one a
+# thread, each with a ticket on a cache line of its own: epoch << 32 | chunks left. A claim is one
 # compare-exchange that takes 1 off. Who is done with its own run helps with the others, so a worker
 # that sleeps delays nobody.
 #

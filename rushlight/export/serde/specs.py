@@ -220,6 +220,8 @@ def read_call_graph(entries: list[Record]) -> list[sig.ModuleCallEntry]:
                 forward_arg_names=[check_identifier(name) for name in names] if names else None,
             )
         found.append(sig.ModuleCallEntry(entry.fqn and check_path(entry.fqn), signature))
+    if found and found[0].signature is None:
+        raise refuse("it does not say how the program is called")
     return found
 
 

@@ -16,6 +16,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.op import Tag
 from rushlight.core.tensor import strides_of
+from rushlight.opset.heavy import heavy_kernels
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.moving.pad import suggested
 from rushlight.opset.network.normkernels import (
@@ -184,6 +185,11 @@ def _(
     if input.dtype.kind in "iubc":
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{name}'")
+    kernels = batch_kernels(input, weight, bias, running_mean, running_var)
+    if kernels is not None:
+        return natively(
+            kernels, input, weight, bias, running_mean, running_var, training, momentum, eps
+        )
     layout = channel_layout(input.shape)
     picture = widen(input).reshape(layout.shape)
     dtype = input.dtype
@@ -209,6 +215,37 @@ def _(
         saved = np.empty(0, dtype), np.empty(0, dtype)
         result = scaled(picture, layout, mean, rstd, weight, bias)
     return result.reshape(input.shape).astype(input.dtype, copy=False), *saved
+
+
+# Places of a channel beside one another from which on native kernels read them as vectors.
+LEAST_PLACES = 16
+
+
+def batch_kernels(input: Any, *others: Any) -> Any:
+    """The native kernels for a batch of this many places; None where NumPy is to compute it."""
+    if input.ndim < 3 or product(input.shape[2:]) < LEAST_PLACES:
+        return None
+    given = [other for other in others if other is not None]
+    return heavy_kernels(input.size * 8, input, *given)
+
+
+def natively(
+    kernels: Any, input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any,
+    training: bool, momentum: float, eps: float,
+) -> Any:  # fmt: skip
+    """The kernel's answer by native kernels."""
+    if not training:
+        given = running_mean, (1 / np.sqrt(running_var.astype(np.float64) + eps)).astype(np.float32)
+        none = np.empty(0, np.float32), np.empty(0, np.float32)
+        return kernels.batch_norm(input, weight, bias, given, eps)[0], *none
+    result, mean, variance, rstd = kernels.batch_norm(input, weight, bias, None, eps)
+    count = input.size // input.shape[1]
+    if running_mean is not None:
+        update(running_mean, mean, momentum)
+    if running_var is not None:
+        unbiased = variance * (count / (count - 1) if count > 1 else np.nan)
+        update(running_var, unbiased, momentum)
+    return result, mean, rstd
 
 
 def update(running: Any, found: Any, momentum: float) -> None:
@@ -282,6 +319,15 @@ def _(
     xp: Any, grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any,
     save_mean: Any, save_invstd: Any, train: bool, eps: float, output_mask: Any,
 ) -> Any:  # fmt: skip
+    given = (save_mean, save_invstd) if train else (running_mean, running_var)
+    kernels = batch_kernels(input, grad_out, weight, *given)
+    if kernels is not None:
+        mean, spread = given
+        if not train:
+            spread = (1 / np.sqrt(spread.astype(np.float64) + eps)).astype(np.float32)
+        wants = output_mask[0]
+        found = kernels.batch_norm_backward(grad_out, input, weight, mean, spread, train, wants)
+        return tuple([v if w else None for v, w in zip(found, output_mask, strict=True)])
     layout = channel_layout(input.shape)
     if train:
         mean, rstd = layout.statistic(widen(save_mean)), layout.statistic(widen(save_invstd))
