@@ -25,9 +25,9 @@ from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
 from rushlight.opset import derived
+from rushlight.opset.creation.rowmajor import row_major
 from rushlight.opset.exposure import install_method
 from rushlight.opset.kinds import CREATION, Native, Spec, refuse_device
-from rushlight.opset.large import LARGE, LoopRule
 from rushlight.opset.registry import composite, mutation, op, packet
 from rushlight.opset.results import lay_out
 from rushlight.opset.rules import late, sample
@@ -40,31 +40,6 @@ def preserved(self: Any, memory_format: Any) -> Any:
     return geometry.strides_for_memory_format(
         tuple(self.shape), memory_format or preserve_format, strides_of(self)
     )
-
-
-def lower_turned(build: Any, source: Any) -> Any:
-    batch, rows, columns = source.shape
-    x = build.plain(source)
-    return build.m.load(x.payload[0], (rows * columns, 1, columns), 0)
-
-
-# Copies of (batch, rows, columns) with the last two exchanged.
-turned = LoopRule(
-    "transposed copy",
-    lower_turned,
-    lambda source: Spec((source.shape[0], source.shape[2], source.shape[1]), source.dtype),
-)
-
-
-def row_major(array: Any) -> Any:
-    """A C-ordered copy."""
-    if array.size >= LARGE and array.ndim > 1:
-        before = array.swapaxes(-1, -2)
-        if before.flags.c_contiguous and min(before.shape[-2:]) > 1:
-            found = turned(before.reshape(-1, *before.shape[-2:]))
-            if found is not None:
-                return found.reshape(array.shape)
-    return array.copy()
 
 
 def clone_backend(self: Any, memory_format: Any = None) -> Any:

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.numpy_ import BLOCK
 from rushlight.arrays.ordering import (
     PACK_FROM,
     comparable,
-    packed_keys,
+    first_places,
     search,
     sorted_pair,
     sorted_values,
@@ -151,24 +150,6 @@ def _(self: Any, k: Any, dim: int) -> None:
         raise RuntimeError("topk does not support bool dtypes on CPU")
 
 
-def first_places(rows: Any, k: int, largest: bool) -> Any:
-    """Where the first k of each row's order are, some rows at a time; None for dtypes and sizes
-    that are not packed. A key is a value and its place: no two are equal."""
-    size = rows.shape[-1]
-    flat = rows.reshape(-1, size)
-    order = np.empty((len(flat), k), np.int64)
-    step = max(1, BLOCK // size)
-    for start in range(0, len(flat), step):
-        keys = packed_keys(flat[start : start + step], largest, 16)
-        if keys is None:
-            return None
-        keys.partition(k - 1, axis=-1)
-        chosen = keys[:, :k]
-        chosen.sort(axis=-1)
-        order[start : start + step] = chosen & 0xFFFFFFFF
-    return order.reshape(*rows.shape[:-1], k)
-
-
 @topk.kernel
 def _(xp: Any, self: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
     if self.ndim == 0:
@@ -176,16 +157,14 @@ def _(xp: Any, self: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
     size = self.shape[dim]
     moved = xp.moveaxis(self, dim, -1)
     order = first_places(comparable(moved), k, largest) if 0 < k < size else None
-    if order is not None:
-        pass
-    elif k > 0 and k * 8 < size and size > PACK_FROM:
+    if order is None and k > 0 and k * 8 < size and size > PACK_FROM:
         keys = comparable(moved)
         chosen = keys.argpartition(size - k if largest else k - 1, axis=-1)
         chosen = chosen[..., size - k :] if largest else chosen[..., :k]
         chosen = xp.sort(chosen, axis=-1)
         order = stable_order(xp.take_along_axis(keys, chosen, -1), largest)
         order = xp.take_along_axis(chosen, order, -1)
-    else:
+    elif order is None:
         order = stable_order(moved, largest)[..., :k]
     values = xp.take_along_axis(moved, order, -1)
     return xp.moveaxis(values, -1, dim), xp.moveaxis(order.astype(xp.int64, copy=False), -1, dim)
