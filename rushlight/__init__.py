@@ -175,7 +175,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-
 def _native_kernels() -> Any:
     return _import_module("rushlight.codegen.kernels").available()
 
