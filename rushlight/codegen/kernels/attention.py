@@ -2,7 +2,8 @@
 
 A head's keys are transposed and its values copied densely, so that both are operands of products;
 the scores of one block of queries are all that there is of them. Behind a block's last query no key
-is read where attention is causal. The backward pass finds the weights again from one number a query.
+is read where attention is causal. The backward pass finds the weights again from one number that
+each query keeps.
 """
 
 from __future__ import annotations

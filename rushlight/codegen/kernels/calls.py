@@ -7,5 +7,6 @@ from rushlight.codegen.kernels.convolution import forward, input_gradient, weigh
 from rushlight.codegen.kernels.normalization import batch_norm, batch_norm_backward
 
 __all__ = [
-    "attention", "attention_backward", "batch_norm", "batch_norm_backward", "forward", "input_gradient", "weight_gradient",
+    "attention", "attention_backward", "batch_norm", "batch_norm_backward", "forward",
+    "input_gradient", "weight_gradient",
 ]  # fmt: skip
