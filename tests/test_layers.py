@@ -27,6 +27,7 @@ IMPORTERS = {
     "capture/frame.py": "what the user's program imports",
     "compat/finder.py": "torch's module names",
     "compat/launcher.py": "the program to run",
+    "compat/near.py": "torch's module names",
     "compat/publicnames.py": "torch's module names",
     "compat/shim/rushlight_shim.py": "torch's module names",
     "graph/host.py": "the private names that the package's root enters",

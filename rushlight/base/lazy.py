@@ -15,6 +15,14 @@ from typing import Any
 
 from rushlight.base.errors import MissingExtra
 
+# Told of each name that a namespace does not have: (module, name).
+LISTENERS: list[Callable[[str, str], None]] = []
+
+
+def tell_missing(module: str, name: str) -> None:
+    for listener in LISTENERS:
+        listener(module, name)
+
 
 class LazyModule(ModuleType):
     """Stands for the module `__name__` until its first attribute is read."""
@@ -88,6 +96,8 @@ def namespace(
         else:
             found = None if make is None else make(name)
             if found is None:
+                if LISTENERS:
+                    tell_missing(module, name)
                 raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if keep:
             vars(sys.modules[module])[name] = found

@@ -65,6 +65,19 @@ NAMES_REASONS: dict[str, Reason] = {
         "imports it",
         "A module that has been imported stays what it is.",
     ),
+    "RL1313": Reason(
+        "{python} does not answer (RL1313): {cause}",
+        remedy="Give the path of a Python of version 3.11 or later: rushlight env --python PATH.",
+    ),
+    "RL1314": Reason(
+        "{python} has PyTorch (RL1314): {torch}",
+        "Two libraries under one name would mix silently.",
+        "Use an environment without it: python -m venv PATH.",
+    ),
+    "RL1315": Reason(
+        "{python} lacks {lacks}, which rushlight needs (RL1315)",
+        remedy="Install rushlight there first: PATH/bin/pip install rushlight.",
+    ),
     "RL1310": Reason(
         "{url} cannot be fetched: {cause} (RL1310)",
         "There is no network here, or the address is not there.",

@@ -18,7 +18,8 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from rushlight.base.errors import MissingFeature, error
-from rushlight.base.lazy import lazy_import
+from rushlight.base.lazy import lazy_import, tell_missing
+from rushlight.base.naming import as_torch
 from rushlight.base.refusals import refused
 
 Entry = str | Mapping[str, str]
@@ -59,7 +60,11 @@ class AliasModule(ModuleType):
         is_private = name.startswith("__") and name.endswith("__")
         if is_private and not finder.is_fixed(self.__name__, name):
             raise _no_attribute(self, name)
-        value = finder.attribute(self, self.__name__, name)
+        try:
+            value = finder.attribute(self, self.__name__, name)
+        except AttributeError:
+            tell_missing(self.__name__, name)
+            raise
         if finder.is_fixed(self.__name__, name):
             self.__dict__[name] = value
         return value
@@ -196,11 +201,20 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     # ---------------------------------------------------------------- finder
 
+    def find_distributions(self, context: Any) -> Iterable[Any]:
+        """What `importlib.metadata` asks: the names stand for a distribution of their own."""
+        if "torch" not in self.roots:
+            return ()
+        from rushlight.compat.distribution import distributions
+
+        return distributions(context.name)
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname.partition(".")[0] not in self.roots:
-            if fullname in self.extended and fullname not in self._hooked:
+            is_renamed = fullname in as_torch and "torch" in self.roots
+            if is_renamed or (fullname in self.extended and fullname not in self._hooked):
                 return self._spec_to_extend(fullname, path)
             return None
         spec = self._real_spec(fullname)
@@ -209,6 +223,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if spec is None:
             spec = self._offered_spec(fullname)
         if spec is None:
+            tell_missing(*fullname.rpartition(".")[::2])
             self._shut_out_others(fullname, path)
         return spec
 
@@ -314,7 +329,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def extend(self, module: ModuleType) -> None:
         """Let a real module answer for the private names the table adds to it."""
         real = module.__name__
-        if real in self._hooked or self not in sys.meta_path:
+        if real not in self.extended or real in self._hooked or self not in sys.meta_path:
             return
         path = self.extended[real]
         if path in self.children and "__path__" not in module.__dict__:
@@ -325,6 +340,8 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         def getattr_with_aliases(name: str) -> Any:
             if own is None:
                 error = _no_attribute(module, name)
+                if name not in self._added(path):
+                    tell_missing(module.__name__, name)
             else:
                 try:
                     return own(name)
@@ -395,7 +412,12 @@ class _ExtendingLoader(importlib.abc.Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self.loader
         self.loader.exec_module(module)
-        self.finder.extend(sys.modules.get(module.__name__, module))
+        loaded = sys.modules.get(module.__name__, module)
+        self.finder.extend(loaded)
+        if as_torch:
+            from rushlight.compat import identity
+
+            identity.apply(loaded)
 
 
 class MissingName(MissingFeature, AttributeError):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.base.naming import module_name
 from rushlight.base.schema import parameter_name
 from rushlight.core.dispatch import QUIET, call, packet_call
 from rushlight.core.op import is_replaced
@@ -199,7 +200,7 @@ def make_stub(
         stub = general_stub(packet, label, answer, is_operator) if made is None else made
     stub.__name__ = name
     stub.__qualname__ = f"Tensor.{name}" if method else name
-    stub.__module__ = module
+    stub.__module__ = module_name(module, stub.__qualname__)
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
     # One function for all threads.
     return packet.stubs.setdefault(key, stub)
