@@ -413,7 +413,9 @@ class Tracing:
         """Give an object of the outside an attribute; NULL takes it away."""
         key = id(found), name
         if self.overlay.get(key) is NULL and key in self.effects:
+            # It is the last attribute then.
             self.recreated.add(key)
+            del self.effects[key]
         self.overlay[key] = value
         self.effect(key, "attr", v, name, key)
 
