@@ -169,7 +169,7 @@ class Tracing:
             made = Tensor(example, None, source)
             made.kind = kind
             return made
-        opaque = self.world.wrap_opaque(self, value, source)
+        opaque: Var | None = self.world.wrap_opaque(self, value, source)
         if opaque is not None:
             return opaque
         if kind in (list, tuple, collections.deque) or is_named_tuple(kind):
