@@ -172,7 +172,7 @@ class Tracing:
             made = Tensor(example, None, source)
             made.kind = kind
             return made
-        opaque = self.world.wrap_opaque(self, value, source)
+        opaque: Var | None = self.world.wrap_opaque(self, value, source)
         if opaque is not None:
             return opaque
         if kind in (list, tuple, collections.deque) or is_named_tuple(kind):
@@ -431,7 +431,9 @@ class Tracing:
         """Give an object of the outside an attribute; NULL takes it away."""
         key = id(found), name
         if self.overlay.get(key) is NULL and key in self.effects:
+            # It is the last attribute then.
             self.recreated.add(key)
+            del self.effects[key]
         self.overlay[key] = value
         self.effect(key, "attr", v, name, key)
 
