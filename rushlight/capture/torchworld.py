@@ -106,6 +106,17 @@ class TensorFacts(NamedTuple):
     requires_grad: bool
     seen: tuple[int, ...]
 
+    def __str__(self) -> str:
+        """For users: `?` stands for any number."""
+        sizes, strides = (
+            "(" + ", ".join(["?" if n is None else str(n) for n in numbers]) + ")"
+            for numbers in (self.sizes, self.strides)
+        )
+        return (
+            f"a {self.kind.__name__} of {self.dtype}, sizes {sizes}, strides {strides} in bytes, "
+            f"requires_grad={self.requires_grad}"
+        )
+
 
 def tensor_is_plain(value: Any) -> bool:
     return not any(isinstance(n, SymNumber) for n in value.shape)

@@ -110,7 +110,7 @@ def make_capture(backend: Any, options: Options) -> Capture:
 
     def compile_recording(recording: Recording, inputs: list[Any]) -> Callable[..., Any]:
         module = graph_module(recording)
-        logs.write("graph_code", module.code)
+        logs.write("graph_code", module.code.strip())
         backend_now = run if CURRENT.backend is None else lookup_backend(CURRENT.backend)
         try:
             made = backend_now(module, inputs)
