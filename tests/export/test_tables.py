@@ -103,3 +103,23 @@ def test_texts_of_named_tuples(named_pair):
         treespec_loads(text.replace("tests.Pair", "nobody"))
     with pytest.raises(NotImplementedError, match="Nameless"):
         treespec_dumps(pytree.tree_structure(Nameless(1, 2)))
+
+
+@pytest.mark.parametrize("kind", ["GRU", "RNN", "LSTM"])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_recurrent_layers_over_texts_of_any_length(kind, batch_first):
+    torch.manual_seed(0)
+    layer = getattr(torch.nn, kind)(4, 3, 2, batch_first=batch_first, bidirectional=True).double()
+    shapes = ({0: Dim("first", min=2), 1: Dim("second", min=2)},)
+    program = export(layer, (torch.randn(5, 6, 4).double(),), dynamic_shapes=shapes)
+    core = program.run_decompositions().module()
+    for sizes in ((2, 2), (7, 3), (3, 19)):
+        x = torch.randn(*sizes, 4).double().requires_grad_()
+        expected = pytree.tree_leaves(layer(x))
+        (wanted,) = torch.autograd.grad(sum([part.square().sum() for part in expected]), x)
+        for module in (program.module(), core):
+            found = pytree.tree_leaves(module(x))
+            for one, other in zip(found, expected, strict=True):
+                torch.testing.assert_close(one, other, check_stride=False)
+            (grad,) = torch.autograd.grad(sum([part.square().sum() for part in found]), x)
+            torch.testing.assert_close(grad, wanted)
