@@ -472,6 +472,8 @@ def by_native_code(name: str, array: Any, dim: int, index: Any, other: Any) -> b
         return False
     if not array.flags.c_contiguous or not other.flags.c_contiguous:
         return False
+    if np.may_share_memory(array, other) or np.may_share_memory(array, index):
+        return False
     index = np.ascontiguousarray(index, np.int64)
     run(array, index, other, prod(sizes[:dim]), length, count, prod(sizes[dim:]))
     return True
