@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
+may_share_memory = np.may_share_memory
 # Operands of at least this many elements are large.
 LARGE = 1 << 14
 # Different arguments beyond tensors for which an op has native kernels.
@@ -239,6 +240,9 @@ def lowered(op: Any, args: tuple[Any, ...]) -> Any:
                     key.append((places.setdefault(size, len(places)), size > SMALL))
         elif type(value) is list:
             key.append(tuple(value))
+        elif type(value) is float:
+            # Two zeros are equal, and NaN is not.
+            key.append(repr(value))
         else:
             key.append((type(value), value))
     kernel = kernel_for(op.native_kernels, tuple(key), ports.native_lowered, op, args, fixed)
@@ -264,16 +268,21 @@ class Steps:
             return False
         arrays = [value for value in args if type(value) is ndarray]
         first = arrays[0]
-        key: list[Any] = [first.dtype.num]
-        for value in args:
-            key.append(type(value))
-            if type(value) is ndarray and not (
-                value.dtype == first.dtype
-                and same_sizes(value.shape, first.shape)
-                and value.flags.c_contiguous
-                and value.ndim
+        for place, value in enumerate(args):
+            if type(value) is not ndarray:
+                continue
+            flags = value.flags
+            if not (value.ndim and flags.c_contiguous and same_sizes(value.shape, first.shape)):
+                return False
+            is_written = place in self.writes
+            if value.dtype != first.dtype or (is_written and not flags.writeable):
+                return False
+            others = [other for other in arrays if other is not value]
+            if is_written and (
+                len(others) + 1 < len(arrays) or any([may_share_memory(value, o) for o in others])
             ):
                 return False
+        key: list[Any] = [first.dtype.num, *map(type, args)]
         given = (self.label, self.text, args, ((), None), False, self.writes)
         kernel = kernel_for(self.native_kernels, tuple(key), ports.native_text, *given)
         if kernel is None:

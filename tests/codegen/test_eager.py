@@ -349,3 +349,33 @@ def test_topk_is_the_head_of_a_stable_sort() -> None:
             expected = x.sort(stable=True, descending=largest)
             assert bits(found.values) == bits(expected.values[..., :7])
             assert (found.indices == expected.indices[..., :7]).all()
+
+
+def test_zeros_of_both_signs_are_different_arguments() -> None:
+    x = rushlight.full((large.LARGE,), math.nan)
+    for _ in range(2):
+        assert not rushlight.signbit(x.nan_to_num(0.0)).any()
+        assert rushlight.signbit(x.nan_to_num(-0.0)).all()
+
+
+def test_what_shares_memory_with_a_target_is_left_to_numpy() -> None:
+    start = np.random.default_rng(14).standard_normal((300, 80)).astype(np.float32)
+
+    def writes() -> bytes:
+        p = rushlight.from_numpy(start.copy()).requires_grad_()
+        p.grad = p.detach()
+        rushlight.optim.AdamW([p], lr=0.1, fused=True).step()
+        return bits(p)
+
+    found = writes()
+    with config.patch(eager_native=False):
+        assert found == writes()
+
+
+def test_texts_that_need_arrays_stay_with_numpy() -> None:
+    x = large_tensor(15, large.LARGE)
+    op = rushlight.ops.aten.relu.default
+    op.native_kernels.clear()
+    found = large.fused(op, lambda m, value: value.astype(value.dtype), (x.numpy(),), large.AS_IS)
+    assert found is None
+    op.native_kernels.clear()

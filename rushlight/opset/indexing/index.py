@@ -467,10 +467,12 @@ def by_native_code(name: str, array: Any, dim: int, index: Any, other: Any) -> b
     sizes of the other dims are those of the index, and positions are known to be right."""
     sizes, given = list(array.shape), list(index.shape)
     length, count = sizes.pop(dim), given.pop(dim)
-    run = native_loop(name, array.dtype) if sizes == given else None
+    run = native_loop(name, array.dtype) if geometry.same_sizes(sizes, given) else None
     if run is None or other.dtype != array.dtype or not array.flags.writeable:
         return False
     if not array.flags.c_contiguous or not other.flags.c_contiguous:
+        return False
+    if np.may_share_memory(array, other) or np.may_share_memory(array, index):
         return False
     index = np.ascontiguousarray(index, np.int64)
     run(array, index, other, prod(sizes[:dim]), length, count, prod(sizes[dim:]))

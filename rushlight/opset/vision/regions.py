@@ -407,9 +407,7 @@ def _(input: Any, rois: Any) -> None:
 
 
 @roi_pool.shape
-def _(
-    input: Any, rois: Any, spatial_scale: float, pooled_height: Any, pooled_width: Any
-) -> Any:
+def _(input: Any, rois: Any, spatial_scale: float, pooled_height: Any, pooled_width: Any) -> Any:
     shape = (sizes_of(rois)[0], sizes_of(input)[1], pooled_height, pooled_width)
     return [Spec(shape, input._dtype), Spec(shape, dtypes.int32)]
 
@@ -493,9 +491,7 @@ def _(input: Any, rois: Any, pooled_height: Any, pooled_width: Any) -> None:
 
 
 @ps_roi_pool.shape
-def _(
-    input: Any, rois: Any, spatial_scale: float, pooled_height: Any, pooled_width: Any
-) -> Any:
+def _(input: Any, rois: Any, spatial_scale: float, pooled_height: Any, pooled_width: Any) -> Any:
     return placed_spec(input, rois, pooled_height, pooled_width)
 
 
@@ -523,9 +519,9 @@ ps_roi_pool_backward = op(
     "SymInt height, SymInt width) -> Tensor",
     namespace=NAMESPACE,
     vjp={
-        "grad": lambda grad, rois, spatial_scale, pooled_height, pooled_width: (
-            ps_roi_pool(grad, rois, spatial_scale, pooled_height, pooled_width)[0]
-        ),
+        "grad": lambda grad, rois, spatial_scale, pooled_height, pooled_width: ps_roi_pool(
+            grad, rois, spatial_scale, pooled_height, pooled_width
+        )[0],
     },
 )
 
