@@ -93,9 +93,20 @@ class ViewStep:
             if strides_of(value) != strides or value._offset != offset:
                 raise error("RL0742", sizes=sizes, strides=strides)
 
+    def is_inside(self) -> bool:
+        """Whether a view by strides shows elements of its source only, not others of its memory."""
+        sizes, strides, start = self.source
+        size, stride, offset = (*self.args, None)[:3]
+        offset = 0 if offset is None else offset - start
+        needed = geometry.storage_extent(size, stride, offset)
+        held = geometry.storage_extent(sizes, strides)
+        return geometry.decided(offset >= 0) and geometry.decided(needed <= held)
+
     def inverse(self, source: Tensor, changed: Tensor) -> Any:
         """`source` with this view of it replaced by `changed`."""
         self.check(source)
+        if self.source is not None and not self.is_inside():
+            raise error("RL0762", sizes=self.args[0], source=self.source[0])
         rule = self.op.rule("inverse")
         if rule is None or isinstance(rule, Refused):
             raise error("RL0702", NotImplementedError, op=self.op.name())
