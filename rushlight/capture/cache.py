@@ -20,9 +20,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.base import errors
 from rushlight.base.callthrough import watched
 from rushlight.base.counters import counters
-from rushlight.base import errors
 from rushlight.capture import breaks, hints, logs, prefixes
 from rushlight.capture.bytecode import Decoded, Micro, check_version
 from rushlight.capture.calls import Tracer

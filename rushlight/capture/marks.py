@@ -6,8 +6,9 @@ import types
 from typing import Any
 
 __all__ = [
-    "ALLOWED", "COMPILING", "CONSTANT", "DYNAMIC", "MAYBE_DYNAMIC", "STATIC", "SUBSTITUTES", "allow_in_graph", "assume_constant_result",
-    "disable", "disallow_in_graph", "graph_break", "is_allowed", "is_disabled",
+    "ALLOWED", "COMPILING", "CONSTANT", "DYNAMIC", "MAYBE_DYNAMIC", "STATIC", "SUBSTITUTES",
+    "allow_in_graph", "assume_constant_result", "disable", "disallow_in_graph", "graph_break",
+    "is_allowed", "is_disabled",
     "nested_compile_region", "substitute_in_graph",
 ]  # fmt: skip
 
