@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry, history
+from rushlight.core.fake import FakeTensor, listed_items
 from rushlight.core.op import OpOverload, Refused, Tag, find_overload
 from rushlight.core.state import (
     BELOW_FUNCTIONAL,
@@ -253,7 +254,9 @@ class FunctionalTensor(Tensor):
 
     def tolist(self) -> Any:
         sync(self)
-        return self.functional_value.tolist()
+        value = self.functional_value
+        is_unknown = isinstance(value, FakeTensor) and value.constant is None
+        return listed_items(self) if is_unknown else value.tolist()
 
     def __repr__(self, *, tensor_contents: object = None) -> str:  # type: ignore[override]
         return f"FunctionalTensor({self.functional_value!r})"
