@@ -155,6 +155,9 @@ _host.serve(
 
 
 def _find(name: str) -> Any:
+    if name == "__all__":
+        # For `from rushlight import *`: the names that torch gives there.
+        return _import_module("rushlight.compat.publicnames").star_names()
     home = _FUNCTIONS.get(name)
     if home is not None:
         return getattr(_import_module(home), name)
@@ -172,13 +175,6 @@ __getattr__, __dir__ = _namespace(__name__, modules=_SUBMODULES, make=_find, nam
 def is_tensor(obj: Any) -> bool:
     """Whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)
-
-
-__all__ = [
-    "Size", "Tensor", "autograd", "device", "dtype", "enable_grad", "finfo", "get_default_dtype",
-    "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
-    "layout", "memory_format", "no_grad", "set_default_dtype", "set_grad_enabled",
-]  # fmt: skip
 
 
 def _native(module: str, name: str) -> Any:

@@ -50,6 +50,8 @@ STANDARD = ("builtins", "math", "operator", "_operator")
 FUNCTIONAL = (
     "rushlight", "rushlight.opset.functions", "rushlight.opset.product.einsum",
     "rushlight.core.construct", "rushlight.functional", "rushlight.nn.functional",
+    "torch", "torch._C._nn", "torch._C._linalg", "torch._C._fft", "torch._C._special",
+    "torch.functional", "torch.nn.functional",
 )  # fmt: skip
 # What nodes say of themselves and passes heed; the rest only tells where they come from.
 HEEDED = (
@@ -353,7 +355,7 @@ def name_of(value: Any) -> str:
 
 
 def is_own(module: str) -> bool:
-    return module == "rushlight" or module.startswith("rushlight.")
+    return module.partition(".")[0] in ("rushlight", "torch")
 
 
 def identity(value: Any) -> list[str]:

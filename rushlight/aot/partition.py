@@ -170,12 +170,9 @@ def memory_of_outputs(graph: Graph) -> set[Node]:
     """What has the memory of what is returned: two results are not one tensor."""
     found: set[Node] = set()
     for value in flat_outputs(graph):
-        if isinstance(value, Node):
+        while isinstance(value, Node):
             found.add(value)
-        while isinstance(value, Node) and is_part(value) and value.args:
-            value = value.args[0]
-        if isinstance(value, Node):
-            found.add(value)
+            value = value.args[0] if is_part(value) and value.args else None
     return found
 
 

@@ -186,12 +186,12 @@ class TrainingRun:
             if entry.is_split or entry.kind is OutputKind.CUSTOM_VIEW
         }
         # Results that are one tensor for the caller: one of them has its gradient.
-        self.repeated = {
-            offset + same
+        self.firsts = {
+            offset + place: offset + e.first
             for place, e in enumerate(self.facts.outputs)
             if e.first is not None
-            for same in (e.first, place)
         }
+        self.repeated = {*self.firsts, *self.firsts.values()}
 
     def __call__(self, args: list[Any]) -> list[Any]:
         results = CompiledFunction.apply(self, *args)
@@ -254,7 +254,7 @@ class CompiledFunction(Function):
             else value
             for place, value in enumerate(values)
         ]
-        separate(results, [place for place in plan.tangent_places if place not in plan.repeated])
+        separate(results, plan.tangent_places, plan.firsts)
         keep_apart(results, plan.tangent_places, plan.hidden)
         saved = outputs[count:]
         first_number = len(saved) - plan.saved_numbers
@@ -391,13 +391,15 @@ def unlinked(value: Any) -> Any:
     return value.detach() if isinstance(value, Tensor) and value._is_view() else value
 
 
-def separate(results: list[Any], places: Sequence[int]) -> None:
+def separate(results: list[Any], places: Sequence[int], firsts: dict[int, int]) -> None:
     """Make results that the function gave as several tensors several, where the graph, in which
-    equal nodes are one, gives one."""
+    equal nodes are one, gives one; those that it gave as one are the first."""
     seen: set[int] = set()
     for place in places:
-        if id(results[place]) in seen:
-            results[place] = results[place].view(sizes_of(results[place]))
+        if place in firsts:
+            results[place] = results[firsts[place]]
+        elif id(results[place]) in seen:
+            results[place] = results[place].detach()
         seen.add(id(results[place]))
 
 

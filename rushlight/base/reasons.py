@@ -697,6 +697,17 @@ REASONS: dict[str, Reason] = {
         "They are taken as a whole or not at all.",
         "Save them again with torch.compiler.save_cache_artifacts().",
     ),
+    "RL0821": Reason(
+        "Constraints violated ({name})! You marked {name} as dynamic, but the program makes it the "
+        "constant {number}",
+        "A branch or a shape of the program is right for that size only.",
+        "Use torch._dynamo.maybe_mark_dynamic, or do not mark it.",
+    ),
+    "RL0822": Reason(
+        "{name} would be compiled again: {missed}",
+        "torch._dynamo.config.error_on_recompile is set.",
+        "Call it with arguments like those before, or switch error_on_recompile off.",
+    ),
     "RL0840": Reason(
         "cpu_level must be empty or one of {known}, got {level!r}",
         "Native kernels are written for these levels of x86-64.",

@@ -33,15 +33,28 @@ def install() -> None:
         from rushlight.torch_version import TorchVersion
 
         rushlight.__version__ = TorchVersion(VERSION)
+        from rushlight.compat import identity
+
+        identity.assume()
+        _forget_star()
 
 
 def uninstall() -> None:
     """Undo `install()`: forget every module known under a torch name."""
     global _active
     if _active is not None:
+        from rushlight.compat import identity
+
+        identity.restore()
         _active.uninstall()
         _active = None
         rushlight.__version__ = OWN_VERSION
+        _forget_star()
+
+
+def _forget_star() -> None:
+    """What `from torch import *` gives has changed: it is found again when asked for."""
+    vars(rushlight).pop("__all__", None)
 
 
 def is_installed() -> bool:

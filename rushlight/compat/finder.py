@@ -19,6 +19,7 @@ from typing import Any
 
 from rushlight.base.errors import MissingFeature, error
 from rushlight.base.lazy import lazy_import, tell_missing
+from rushlight.base.naming import as_torch
 from rushlight.base.refusals import refused
 
 Entry = str | Mapping[str, str]
@@ -212,7 +213,8 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname.partition(".")[0] not in self.roots:
-            if fullname in self.extended and fullname not in self._hooked:
+            is_renamed = fullname in as_torch and "torch" in self.roots
+            if is_renamed or (fullname in self.extended and fullname not in self._hooked):
                 return self._spec_to_extend(fullname, path)
             return None
         spec = self._real_spec(fullname)
@@ -327,7 +329,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def extend(self, module: ModuleType) -> None:
         """Let a real module answer for the private names the table adds to it."""
         real = module.__name__
-        if real in self._hooked or self not in sys.meta_path:
+        if real not in self.extended or real in self._hooked or self not in sys.meta_path:
             return
         path = self.extended[real]
         if path in self.children and "__path__" not in module.__dict__:
@@ -338,14 +340,13 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         def getattr_with_aliases(name: str) -> Any:
             if own is None:
                 error = _no_attribute(module, name)
-                if name not in self._added(path):
-                    tell_missing(module.__name__, name)
             else:
                 try:
                     return own(name)
                 except AttributeError as e:
                     error = e
             if (name.startswith("__") and name.endswith("__")) or name not in self._added(path):
+                tell_missing(module.__name__, name)
                 raise error
             return self.attribute(module, path, name)
 
@@ -410,7 +411,12 @@ class _ExtendingLoader(importlib.abc.Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self.loader
         self.loader.exec_module(module)
-        self.finder.extend(sys.modules.get(module.__name__, module))
+        loaded = sys.modules.get(module.__name__, module)
+        self.finder.extend(loaded)
+        if as_torch:
+            from rushlight.compat import identity
+
+            identity.apply(loaded)
 
 
 class MissingName(MissingFeature, AttributeError):

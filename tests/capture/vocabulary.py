@@ -1,4 +1,4 @@
-"""What random programs call beside Python itself: generators that are sent to, closed or left,
+"""What random programs call beside Python itself: generators that are sent to or closed,
 copies, objects with methods of every kind; with tensors also NumPy, hooks, modes, subclasses,
 gradients."""
 
@@ -36,17 +36,6 @@ def closed(x: Any, log: Any) -> Any:
     found = next(it)
     it.close()
     return found
-
-
-def left(x: Any, log: Any, a: Any) -> Any:
-    def steps() -> Any:
-        try:
-            for i in range(3):
-                yield x * i
-        finally:
-            log.append(a)
-
-    return next(steps())
 
 
 def thrown(x: Any, log: Any) -> Any:
@@ -155,7 +144,7 @@ def extended(x: Any, y: Any) -> Any:
 
 
 EXPRESSIONS = (
-    "echo(x, a)", "closed(x, log)", "left(y, log, a)", "thrown(x, log)", "delegated(y, a)",
+    "echo(x, a)", "closed(x, log)", "thrown(x, log)", "delegated(y, a)",
     "marked(x, b)", "copied(x, a)", "compared(y, a, b)", "gauged(x, a)", "extended(x, y)",
 )  # fmt: skip
 # Lines that stand one after another.
@@ -166,7 +155,7 @@ STATEMENTS = (
 )  # fmt: skip
 NAMES: dict[str, Any] = {
     f.__name__: f
-    for f in (echo, closed, left, thrown, delegated, marked, copied, compared, gauged, extended)
+    for f in (echo, closed, thrown, delegated, marked, copied, compared, gauged, extended)
 }
 
 TENSOR_EXPRESSIONS = (

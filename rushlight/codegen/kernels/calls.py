@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from rushlight.codegen.kernels.attending import attention, attention_backward
 from rushlight.codegen.kernels.convolution import forward, input_gradient, weight_gradient
 from rushlight.codegen.kernels.normalization import batch_norm, batch_norm_backward
 
 __all__ = [
-    "batch_norm", "batch_norm_backward", "forward", "input_gradient", "weight_gradient",
+    "attention", "attention_backward", "batch_norm", "batch_norm_backward", "forward",
+    "input_gradient", "weight_gradient",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from rushlight.codegen.kernels import link
+from rushlight.codegen.kernels.attention import attention_texts
 from rushlight.codegen.kernels.depthwise import depthwise_texts
 from rushlight.codegen.kernels.direct import direct_texts
 from rushlight.codegen.kernels.emit import Target
@@ -20,6 +21,7 @@ __all__ = ["run", "target"]
 DRIVERS = (
     "direct", "direct_weights", "sum_weights", "winograd", "winograd_filters", "winograd_sum",
     "winograd_weights", "depthwise", "depthwise_weights", "norm", "norm_backward",
+    "attention", "attention_backward",
 )  # fmt: skip
 
 
@@ -30,6 +32,7 @@ def target() -> Target:
 def texts(wanted: Target) -> list[str]:
     families = (
         product_texts, layout_texts, direct_texts, winograd_texts, depthwise_texts, norm_texts,
+        attention_texts,
     )  # fmt: skip
     return [text for family in families for text in family(wanted)]
 

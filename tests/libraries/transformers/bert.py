@@ -19,5 +19,6 @@ out.loss.backward()
 show(loss=out.loss, logits=out.logits, gradients=gradients(words))
 
 classes = BertForSequenceClassification(config).eval()
+classes.set_attn_implementation("eager")
 out = classes(tokens, attention_mask=mask, labels=torch.tensor([0, 2, 1]), output_attentions=True)
 show(loss=out.loss, logits=out.logits, attention=out.attentions[1])
