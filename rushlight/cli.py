@@ -1,5 +1,5 @@
-"""The command `rushlight`: `run` starts torch scripts, `doctor` describes this installation,
-`explain` tells what the code of an error means.
+"""The command `rushlight`: `run` starts torch scripts, `env` makes `torch` mean rushlight in an
+environment, `doctor` describes this installation, `explain` tells what an error's code means.
 
 Output is plain text on stdout, or JSON; progress and complaints go to stderr.
 """
@@ -27,6 +27,7 @@ EXTRAS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     ),
     "onnx": (("onnx", ("onnx",)), ("onnxruntime", ("onnxruntime",))),
     "mpi": (("mpi4py", ("mpi4py",)),),
+    "tensorboard": (("tensorboard", ("tensorboard",)), ("PIL", ("pillow",))),
 }
 
 COUNTS = ("entries", "names", "pairs", "samples", "errors", "blanks", "refused")
@@ -43,13 +44,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command == "run":
         from rushlight.compat.launcher import run
 
-        return run(options.target, rest, module=options.module, full=options.traceback)
+        return run(
+            options.target,
+            rest,
+            module=options.module,
+            full=options.traceback,
+            missing=options.missing,
+        )
     if options.command == "package":
         return _package(options)
     if options.command == "doctor":
         return _doctor(options)
     if options.command == "explain":
         return _explain(options.code)
+    if options.command == "env":
+        return _env(options.python, options.remove)
     _parser().print_help()
     return 2
 
@@ -59,6 +68,8 @@ def _split_run(words: list[str]) -> tuple[list[str], list[str]]:
     if words[:1] != ["run"]:
         return words, []
     for i, word in enumerate(words[1:], 1):
+        if words[i - 1] == "--missing":  # what follows is its file
+            continue
         if word.startswith("-m") and word != "-m":  # -mMODULE, as python takes it
             return [*words[:i], "-m", word[2:]], words[i + 1 :]
         if not word.startswith("-"):
@@ -86,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
         help="run a script or module that imports torch",
-        usage="rushlight run [--traceback] (SCRIPT | -m MODULE) [ARG ...]",
+        usage="rushlight run [--traceback] [--missing FILE] (SCRIPT | -m MODULE) [ARG ...]",
         description="Run a PyTorch script, unmodified, on rushlight. "
         "Exit status 3: the script uses a name that rushlight does not have.",
         allow_abbrev=False,
@@ -94,6 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-m", dest="module", action="store_true", help="TARGET is a module's name")
     run.add_argument(
         "--traceback", action="store_true", help="show the traceback of a missing name too"
+    )
+    run.add_argument(
+        "--missing", metavar="FILE", help="write every name that was asked for and missing, as JSON"
     )
     run.add_argument("target", metavar="TARGET", help="script, folder or archive; with -m a module")
 
@@ -127,7 +141,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--ops", action="store_true", help="audit the rules of every operator")
+    doctor.add_argument("--names", action="store_true", help="what became of torch's public names")
     doctor.add_argument("--op", metavar="NAME", help="show one operator's record")
+
+    env = commands.add_parser(
+        "env",
+        help="make `torch` mean rushlight in a Python environment",
+        description="Make `torch` mean rushlight for every program of a Python environment, "
+        "notebooks and tests too. An environment that has PyTorch is left alone.",
+        allow_abbrev=False,
+    )
+    env.add_argument(
+        "--python", metavar="PATH", default=sys.executable, help="the environment's interpreter"
+    )
+    env.add_argument("--remove", action="store_true", help="undo it")
 
     explain = commands.add_parser(
         "explain",
@@ -186,13 +213,36 @@ def _explain(code: str) -> int:
     return 0
 
 
+# -------------------------------------------------------------------- env
+
+
+def _env(python: str, remove: bool) -> int:
+    from rushlight.compat import environment
+
+    try:
+        if remove:
+            was_there = environment.remove(python)
+            print(f"torch is {'no longer' if was_there else 'not'} rushlight for {python}")
+            return 0 if was_there else 1
+        site = environment.install(python)
+    except (RuntimeError, OSError) as failure:
+        print(f"rushlight env: {failure}", file=sys.stderr)
+        for note in getattr(failure, "__notes__", ()):
+            print(f"  {note}", file=sys.stderr)
+        return 1
+    print(f"torch is rushlight for {python} ({site / environment.PTH})")
+    return 0
+
+
 # -------------------------------------------------------------------- doctor
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    if options.ops and options.op:
-        print("rushlight doctor: give --ops or --op, not both", file=sys.stderr)
+    if sum(map(bool, (options.ops, options.op, options.names))) > 1:
+        print("rushlight doctor: give one of --ops, --op and --names", file=sys.stderr)
         return 2
+    if options.names:
+        return _doctor_names(options.json)
     if options.ops:
         return _doctor_ops(options.json)
     if options.op:
@@ -410,6 +460,16 @@ def _doctor_ops(as_json: bool) -> int:
         print(json.dumps(counts))
     else:
         print(audit_as_text(_get(result, "rows"), counts))
+    return 0
+
+
+def _doctor_names(as_json: bool) -> int:
+    from rushlight.compat import publicnames
+
+    _progress("looking torch's names up")
+    found = publicnames.collect()
+    _progress("")
+    print(json.dumps(found) if as_json else publicnames.as_table(found))
     return 0
 
 
