@@ -265,8 +265,11 @@ class CSource:
         made = {"f32": "float", "f64": "double"}[kind]
         rows, columns = target.shape[-2:]
         sides, offsets = [], []
-        for buffer, swapped in (product.left, product.right):
+        for buffer, swapped, seen in (product.left, product.right):
             shape, strides = buffer.shape, buffer.strides
+            if seen is not None:
+                # Seen in another shape, which only dense memory is.
+                shape, strides = seen, geometry.contiguous_strides(seen)
             last = (strides[-1], strides[-2]) if swapped else (strides[-2], strides[-1])
             inner = shape[-2] if swapped else shape[-1]
             sides.append((self.pointer(buffer), last, inner))
