@@ -265,8 +265,10 @@ class CSource:
         made = {"f32": "float", "f64": "double"}[kind]
         rows, columns = target.shape[-2:]
         sides, offsets = [], []
-        for buffer, swapped in (product.left, product.right):
+        for buffer, swapped, sizes in (product.left, product.right):
             shape, strides = buffer.shape, buffer.strides
+            if sizes is not None:
+                shape, strides = sizes, geometry.contiguous_strides(sizes)
             last = (strides[-1], strides[-2]) if swapped else (strides[-2], strides[-1])
             inner = shape[-2] if swapped else shape[-1]
             sides.append((self.pointer(buffer), last, inner))
