@@ -276,11 +276,13 @@ def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def own_hooks_test(text: str, names: Any) -> str:
+    """has no hooks"""
     tables = " or ".join(f"{text}.{name}" for name in OWN_HOOKS)
     return f"{names.constant(NOTED)}.hooks and ({tables})"
 
 
 def global_hooks_test(text: str, names: Any) -> str:
+    """has no hooks for all modules"""
     tables = " or ".join(names.constant(table) for table in GLOBAL_HOOKS)
     return f"{text}.hooks and ({tables})"
 

@@ -44,6 +44,14 @@ class Source(NamedTuple):
     def item(self, key: Any) -> Source:
         return Source("item", self, key)
 
+    @property
+    def root(self) -> Source:
+        """What it is reached from."""
+        source = self
+        while source.base is not None:
+            source = source.base
+        return source
+
     def size(self, dim: int) -> Source:
         return Source("size", self, dim)
 

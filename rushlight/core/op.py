@@ -610,6 +610,8 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "direct": direct,
     "makes_one_tensor": makes_one_tensor,
     "maps_elements": maps_elements,
+    "native_kernels": lambda op: {},
+    "array_kernel": lambda op: op.kind.array_kernel(op),
     "batch_rule": lambda op: ports.find_batch_rule(op),
     "family": lambda op: ports.family_of(op),
     "__qualname__": lambda op: op.name(),

@@ -29,6 +29,7 @@ from rushlight.core.tensor import (
     values_of,
     wrap,
 )
+from rushlight.opset.large import array_kernel
 from rushlight.opset.results import (
     Spec,
     elementwise_layout,
@@ -212,7 +213,7 @@ class Kind:
         return op.backend(*[resolved(value) for value in args])
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
-        kernel = op.rule("kernel")
+        kernel = op.array_kernel
         if kernel is None:
             name = op.name()
 
@@ -264,6 +265,10 @@ class Kind:
         specs = op.rule("shape")(*args)
         return with_specs(value, specs)
 
+    def array_kernel(self, op: Any) -> Any:
+        """The kernel that backends and stubs call."""
+        return array_kernel(op)
+
     def compute_checked(self, op: Any, kernel: Any, arrays: list[Any], specs: Any) -> Any:
         """(kernel answer, specs to lay it out by) of a call that the shape rule has checked."""
         return kernel(np, *arrays), specs
@@ -306,7 +311,7 @@ class Checked(Kind):
     def make_backend(self, op: Any) -> Callable[..., Any]:
         if op.options.get("takes_tensors"):
             return super().make_backend(op)
-        shape, kernel = op.rule("shape"), op.rule("kernel")
+        shape, kernel = op.rule("shape"), op.array_kernel
         singles, lists = op.tensor_positions, op.list_positions
         compute = self.of.compute_checked
 

@@ -88,6 +88,7 @@ TENSORS = Tensors(
 
 def tensor_differs(seed):
     """The same with tensors."""
+    pytest.importorskip("numpy")
     import rushlight as torch
     from rushlight.compiler import compiling, config
 

@@ -522,6 +522,7 @@ pow = pointwise(
 )
 pointwise(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    bare_numbers=True,
     sparse=late("sparse.math:power"),
     scalar=pow.options["scalar"],
     promoted_scalars=(1,),
