@@ -20,6 +20,7 @@ from rushlight.base.config import config as _config
 from rushlight.base.lazy import namespace as _namespace
 from rushlight.core import device as _devices
 from rushlight.core import dtype as _dtypes
+from rushlight.core import ports as _ports
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
 from rushlight.core.size import Size
@@ -75,6 +76,11 @@ for _module, _names in (
         "ShortStorage TypedStorage UntypedStorage",
     ),
     ("rushlight.core.mapped", "from_file"),
+    (
+        "rushlight.core.schemes",
+        "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric "
+        "per_tensor_affine per_tensor_symmetric qscheme",
+    ),
     ("rushlight.core.format", "set_printoptions get_printoptions printoptions"),
     ("rushlight.core.interop", "from_dlpack to_dlpack"),
     ("rushlight.io.checkpoint", "save load"),
@@ -118,11 +124,12 @@ for _module, _names in (
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "__future__", "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
-        "distributions", "export", "fft", "func", "functional", "futures", "fx", "jit", "library",
-        "linalg", "masked", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides",
-        "profiler", "random", "serialization", "signal", "sparse", "special", "storage", "testing",
-        "utils", "version", "viz",
+        "__future__", "accelerator", "amp", "autograd", "backends", "classes", "compat", "compiler",
+        "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional",
+        "futures", "fx", "hub", "jit", "library", "linalg", "masked", "monitor", "mps",
+        "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "profiler",
+        "quasirandom", "random", "serialization", "signal", "sparse", "special",
+        "storage", "testing", "torch_version", "types", "utils", "version", "viz", "xpu",
     )
 )  # fmt: skip
 # What graphs call `torch`, and the private names that their code may use.
@@ -148,6 +155,9 @@ _host.serve(
 
 
 def _find(name: str) -> Any:
+    if name == "__all__":
+        # For `from rushlight import *`: the names that torch gives there.
+        return _import_module("rushlight.compat.publicnames").star_names()
     home = _FUNCTIONS.get(name)
     if home is not None:
         return getattr(_import_module(home), name)
@@ -167,11 +177,18 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-__all__ = [
-    "Size", "Tensor", "autograd", "device", "dtype", "enable_grad", "finfo", "get_default_dtype",
-    "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
-    "layout", "memory_format", "no_grad", "set_default_dtype", "set_grad_enabled",
-]  # fmt: skip
+def _native(module: str, name: str) -> Any:
+    """A function of the code generator, which is loaded when it is first called."""
+    return lambda *given: getattr(_import_module(f"rushlight.codegen.{module}"), name)(*given)
+
+
+# Native kernels are loaded with the first call that is large enough for them.
+_ports.fill(
+    native_text=_native("eager", "text_kernel"),
+    native_lowered=_native("eager", "lowered_kernel"),
+    native_loop=_native("byhand", "loop"),
+    native_kernels=_native("kernels", "available"),
+)
 
 if _config.anomaly:
     from rushlight.autograd.anomaly import detect_everywhere as _detect_everywhere

@@ -10,7 +10,13 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"]
+from rushlight.base.lazy import namespace
+from rushlight.base.refusals import refused
+
+__all__ = [
+    "cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "mkl", "mkldnn", "mps", "nnpack",
+    "openmp", "opt_einsum", "quantized",
+]  # fmt: skip
 
 
 # Each backend can be imported by its path, as scripts do with torch.backends.cudnn.
@@ -50,9 +56,113 @@ class Backend(ModuleType):
         return f"<backend {self.name}: {'available' if self.available else 'not available'}>"
 
 
+class CudaBackend(Backend):
+    """torch.backends.cuda: which forms of attention may be taken, and libraries to prefer.
+
+    The plain form and the flash form are chosen by these switches here too; the others are of
+    devices, so that setting them is remembered and changes nothing.
+    """
+
+    def __init__(self, name: str, **switches: Any) -> None:
+        super().__init__(name, **switches)
+        self._allowed = {"mem_efficient": True, "cudnn": True, "fp16_bf16_reduction_math": False}
+        self._preferred = {"blas": "default", "linalg": "default", "rocm_fa": "default"}
+        look_up, _ = namespace(self.__name__, refused={"RL0011": REFUSED_CUDA})
+        self.__getattr__ = look_up
+
+    def math_sdp_enabled(self) -> bool:
+        return forms_of_attention()[MATH]
+
+    def enable_math_sdp(self, enabled: bool) -> None:
+        forms_of_attention()[MATH] = bool(enabled)
+
+    def flash_sdp_enabled(self) -> bool:
+        return forms_of_attention()[FLASH]
+
+    def enable_flash_sdp(self, enabled: bool) -> None:
+        forms_of_attention()[FLASH] = bool(enabled)
+
+    def mem_efficient_sdp_enabled(self) -> bool:
+        return self._allowed["mem_efficient"]
+
+    def enable_mem_efficient_sdp(self, enabled: bool) -> None:
+        self._allowed["mem_efficient"] = bool(enabled)
+
+    def cudnn_sdp_enabled(self) -> bool:
+        return self._allowed["cudnn"]
+
+    def enable_cudnn_sdp(self, enabled: bool) -> None:
+        self._allowed["cudnn"] = bool(enabled)
+
+    def fp16_bf16_reduction_math_sdp_allowed(self) -> bool:
+        return self._allowed["fp16_bf16_reduction_math"]
+
+    def allow_fp16_bf16_reduction_math_sdp(self, enabled: bool) -> None:
+        self._allowed["fp16_bf16_reduction_math"] = bool(enabled)
+
+    def is_flash_attention_available(self) -> bool:
+        return False
+
+    is_ck_sdpa_available = is_flash_attention_available
+
+    def can_use_flash_attention(self, params: Any, debug: bool = False) -> bool:
+        return False
+
+    can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
+
+    @contextmanager
+    def sdp_kernel(
+        self,
+        enable_flash: bool = True,
+        enable_math: bool = True,
+        enable_mem_efficient: bool = True,
+        enable_cudnn: bool = True,
+    ) -> Any:
+        """Choose the forms of attention for a block."""
+        before = dict(forms_of_attention()), dict(self._allowed)
+        try:
+            self.enable_flash_sdp(enable_flash)
+            self.enable_math_sdp(enable_math)
+            self.enable_mem_efficient_sdp(enable_mem_efficient)
+            self.enable_cudnn_sdp(enable_cudnn)
+            yield {}
+        finally:
+            forms_of_attention().update(before[0])
+            self._allowed.update(before[1])
+
+    def prefer(self, kind: str, backend: Any, known: str) -> str:
+        if backend is not None:
+            if str(backend) not in known.split():
+                raise RuntimeError(f"Unknown input value {backend!r}; choose from: {known}")
+            self._preferred[kind] = str(backend)
+        return self._preferred[kind]
+
+    def preferred_blas_library(self, backend: str | None = None) -> str:
+        return self.prefer("blas", backend, "default cublas cublaslt hipblaslt ck")
+
+    def preferred_linalg_library(self, backend: str | None = None) -> str:
+        return self.prefer("linalg", backend, "default magma cusolver")
+
+    def preferred_rocm_fa_library(self, backend: str | None = None) -> str:
+        return self.prefer("rocm_fa", backend, "default aotriton ck")
+
+
+MATH, FLASH = 0, 1
+REFUSED_CUDA = (
+    "SDPAParams blas_workspace_size cuBLASModule cuFFTPlanCache cuFFTPlanCacheAttrContextProp "
+    "cuFFTPlanCacheManager cublas_workspace_size cublaslt_workspace_size cufft_plan_cache"
+)
+
+
+def forms_of_attention() -> dict[int, bool]:
+    from rushlight.opset.product.attention import ENABLED
+
+    return ENABLED
+
+
 cpu = Backend("cpu", available=True)
 cpu.get_cpu_capability = lambda: "DEFAULT"  # type: ignore[attr-defined]
-cuda = Backend(
+cuda = CudaBackend(
     "cuda",
     matmul=Backend(
         "cuda.matmul",
@@ -65,11 +175,65 @@ cudnn = Backend(
     "cudnn", enabled=True, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True
 )
 cudnn.is_acceptable = lambda tensor: False  # type: ignore[attr-defined]
-mkl = Backend("mkl")
+mkl = Backend("mkl", VERBOSE_OFF=0, VERBOSE_ON=1)
 mkldnn = Backend("mkldnn", enabled=True, deterministic=False, allow_tf32=True)
 mps = Backend("mps")
 mps.is_macos13_or_newer = lambda minor=0: False  # type: ignore[attr-defined]
+mps.is_macos_or_newer = lambda major, minor: False  # type: ignore[attr-defined]
+mps.get_core_count = refused("torch.backends.mps.get_core_count", "RL0011")  # type: ignore[attr-defined]
+mps.get_name = refused("torch.backends.mps.get_name", "RL0011")  # type: ignore[attr-defined]
+cusparselt = Backend("cusparselt")
+cusparselt.get_max_alg_id = lambda: None  # type: ignore[attr-defined]
+kleidiai = Backend("kleidiai")
+nnpack = Backend("nnpack", enabled=False)
 openmp = Backend("openmp")
 opt_einsum = Backend("opt_einsum", enabled=False, strategy=None)
 quantized = Backend("quantized", engine="none", supported_engines=["none"])
 xnnpack = Backend("xnnpack", enabled=False)
+mha = Backend("mha", fastpath=True)
+
+
+def set_fastpath_enabled(value: bool) -> None:
+    """Kept; the layers of `nn` have one path."""
+    mha.fastpath = bool(value)
+
+
+mha.get_fastpath_enabled = lambda: mha.fastpath  # type: ignore[attr-defined]
+mha.set_fastpath_enabled = set_fastpath_enabled  # type: ignore[attr-defined]
+
+
+def set_nnpack_flags(_enabled: bool) -> tuple[bool]:
+    """Set whether NNPACK is used, and answer what it was; there is none."""
+    before = (nnpack.enabled,)
+    nnpack.enabled = bool(_enabled)
+    return before
+
+
+@contextmanager
+def nnpack_flags(enabled: bool = False) -> Any:
+    """Set whether NNPACK is used, for a block."""
+    (before,) = set_nnpack_flags(enabled)
+    try:
+        yield
+    finally:
+        set_nnpack_flags(before)
+
+
+nnpack.set_flags = set_nnpack_flags  # type: ignore[attr-defined]
+nnpack.flags = nnpack_flags
+
+
+class verbose:
+    """Reports of a library that is not used: nothing is printed."""
+
+    def __init__(self, enable: int) -> None:
+        self.enable = enable
+
+    def __enter__(self) -> verbose:
+        return self
+
+    def __exit__(self, *details: Any) -> bool:
+        return False
+
+
+mkl.verbose = mkldnn.verbose = verbose

@@ -1,5 +1,5 @@
-"""The command `rushlight`: `run` starts torch scripts, `doctor` describes this installation,
-`explain` tells what the code of an error means.
+"""The command `rushlight`: `run` starts torch scripts, `env` makes `torch` mean rushlight in an
+environment, `doctor` describes this installation, `explain` tells what an error's code means.
 
 Output is plain text on stdout, or JSON; progress and complaints go to stderr.
 """
@@ -27,6 +27,7 @@ EXTRAS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     ),
     "onnx": (("onnx", ("onnx",)), ("onnxruntime", ("onnxruntime",))),
     "mpi": (("mpi4py", ("mpi4py",)),),
+    "tensorboard": (("tensorboard", ("tensorboard",)), ("PIL", ("pillow",))),
 }
 
 COUNTS = ("entries", "names", "pairs", "samples", "errors", "blanks", "refused")
@@ -43,11 +44,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command == "run":
         from rushlight.compat.launcher import run
 
-        return run(options.target, rest, module=options.module, full=options.traceback)
+        return run(
+            options.target,
+            rest,
+            module=options.module,
+            full=options.traceback,
+            missing=options.missing,
+        )
+    if options.command == "package":
+        return _package(options)
     if options.command == "doctor":
         return _doctor(options)
     if options.command == "explain":
         return _explain(options.code)
+    if options.command == "env":
+        return _env(options.python, options.remove)
     _parser().print_help()
     return 2
 
@@ -57,6 +68,8 @@ def _split_run(words: list[str]) -> tuple[list[str], list[str]]:
     if words[:1] != ["run"]:
         return words, []
     for i, word in enumerate(words[1:], 1):
+        if words[i - 1] == "--missing":  # what follows is its file
+            continue
         if word.startswith("-m") and word != "-m":  # -mMODULE, as python takes it
             return [*words[:i], "-m", word[2:]], words[i + 1 :]
         if not word.startswith("-"):
@@ -84,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
         help="run a script or module that imports torch",
-        usage="rushlight run [--traceback] (SCRIPT | -m MODULE) [ARG ...]",
+        usage="rushlight run [--traceback] [--missing FILE] (SCRIPT | -m MODULE) [ARG ...]",
         description="Run a PyTorch script, unmodified, on rushlight. "
         "Exit status 3: the script uses a name that rushlight does not have.",
         allow_abbrev=False,
@@ -93,7 +106,32 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--traceback", action="store_true", help="show the traceback of a missing name too"
     )
+    run.add_argument(
+        "--missing", metavar="FILE", help="write every name that was asked for and missing, as JSON"
+    )
     run.add_argument("target", metavar="TARGET", help="script, folder or archive; with -m a module")
+
+    package = commands.add_parser(
+        "package",
+        help="compile an exported program ahead of time",
+        description="Write an exported program as a package of machine code, which loads without "
+        "a compiler: rushlight.deploy.load_package(PATH). A package is a program: load only "
+        "what you would run.",
+        allow_abbrev=False,
+    )
+    package.add_argument("program", metavar="MODEL.pt2", help="what torch.export.save wrote")
+    package.add_argument(
+        "-o", "--output", metavar="PATH", required=True, help="a folder, or a file *.pt2 or *.zip"
+    )
+    package.add_argument(
+        "--target",
+        metavar="NAME",
+        action="append",
+        help="instructions to make code for, the best first: host, x86-64, x86-64-v2 to -v4",
+    )
+    package.add_argument(
+        "--c", metavar="NAME", dest="library", help="write a C library NAME into the folder instead"
+    )
 
     doctor = commands.add_parser(
         "doctor",
@@ -103,7 +141,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--ops", action="store_true", help="audit the rules of every operator")
+    doctor.add_argument("--names", action="store_true", help="what became of torch's public names")
     doctor.add_argument("--op", metavar="NAME", help="show one operator's record")
+
+    env = commands.add_parser(
+        "env",
+        help="make `torch` mean rushlight in a Python environment",
+        description="Make `torch` mean rushlight for every program of a Python environment, "
+        "notebooks and tests too. An environment that has PyTorch is left alone.",
+        allow_abbrev=False,
+    )
+    env.add_argument(
+        "--python", metavar="PATH", default=sys.executable, help="the environment's interpreter"
+    )
+    env.add_argument("--remove", action="store_true", help="undo it")
 
     explain = commands.add_parser(
         "explain",
@@ -113,6 +164,29 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain.add_argument("code", metavar="CODE", help="as the error shows it, such as RL0401")
     return parser
+
+
+# -------------------------------------------------------------------- package
+
+
+def _package(options: argparse.Namespace) -> int:
+    from rushlight import deploy, export
+
+    try:
+        program = export.load(options.program)
+        if options.library is not None:
+            target = (options.target or ["x86-64"])[0]
+            place = (options.output, options.library)
+            path = deploy.write_c_library(program, *place, target=target)
+        elif options.target:
+            path = deploy.package(program, options.output, targets=options.target)
+        else:
+            path = deploy.package(program, options.output)
+    except (OSError, RuntimeError, ValueError) as problem:
+        print(f"rushlight package: {problem}", file=sys.stderr)
+        return 1
+    print(path)
+    return 0
 
 
 def _progress(text: str) -> None:
@@ -139,13 +213,36 @@ def _explain(code: str) -> int:
     return 0
 
 
+# -------------------------------------------------------------------- env
+
+
+def _env(python: str, remove: bool) -> int:
+    from rushlight.compat import environment
+
+    try:
+        if remove:
+            was_there = environment.remove(python)
+            print(f"torch is {'no longer' if was_there else 'not'} rushlight for {python}")
+            return 0 if was_there else 1
+        site = environment.install(python)
+    except (RuntimeError, OSError) as failure:
+        print(f"rushlight env: {failure}", file=sys.stderr)
+        for note in getattr(failure, "__notes__", ()):
+            print(f"  {note}", file=sys.stderr)
+        return 1
+    print(f"torch is rushlight for {python} ({site / environment.PTH})")
+    return 0
+
+
 # -------------------------------------------------------------------- doctor
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    if options.ops and options.op:
-        print("rushlight doctor: give --ops or --op, not both", file=sys.stderr)
+    if sum(map(bool, (options.ops, options.op, options.names))) > 1:
+        print("rushlight doctor: give one of --ops, --op and --names", file=sys.stderr)
         return 2
+    if options.names:
+        return _doctor_names(options.json)
     if options.ops:
         return _doctor_ops(options.json)
     if options.op:
@@ -363,6 +460,16 @@ def _doctor_ops(as_json: bool) -> int:
         print(json.dumps(counts))
     else:
         print(audit_as_text(_get(result, "rows"), counts))
+    return 0
+
+
+def _doctor_names(as_json: bool) -> int:
+    from rushlight.compat import publicnames
+
+    _progress("looking torch's names up")
+    found = publicnames.collect()
+    _progress("")
+    print(json.dumps(found) if as_json else publicnames.as_table(found))
     return 0
 
 

@@ -6,20 +6,22 @@ seeding is accepted, since scripts seed every device they might have.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Any, NoReturn
 
 from rushlight.base.errors import OutOfMemoryError, error
 from rushlight.base.lazy import namespace
 
 __all__ = [
-    "Event", "OutOfMemoryError", "Stream", "current_device", "device", "device_count",
-    "empty_cache", "is_available", "manual_seed", "manual_seed_all", "synchronize",
+    "Event", "OutOfMemoryError", "Stream", "device", "device_count", "empty_cache",
+    "is_available", "manual_seed", "manual_seed_all",
 ]  # fmt: skip
 
 # Parts of this module are imported by their path (torch.cuda.amp).
 __path__: list[str] = []
-
-ABSENT = "Torch not compiled with CUDA enabled"
 
 
 class DeferredCudaCallError(Exception):
@@ -53,12 +55,6 @@ def get_arch_list() -> list[str]:
 
 def is_current_stream_capturing() -> bool:
     return False
-
-
-current_device = set_device = get_device_name = get_device_capability = absent
-get_device_properties = current_stream = default_stream = set_stream = absent
-init = synchronize = ipc_collect = mem_get_info = memory_summary = absent
-get_rng_state = set_rng_state = absent
 
 
 def manual_seed(seed: int) -> None:
@@ -95,28 +91,80 @@ def zero(device: Any = None) -> int:
 
 
 memory_allocated = max_memory_allocated = memory_reserved = max_memory_reserved = zero
+memory_cached = max_memory_cached = zero
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
     return {}
 
 
+memory_stats_as_nested_dict = memory_stats
+
+
+def host_memory_stats() -> dict[str, Any]:
+    return {}
+
+
+host_memory_stats_as_nested_dict = host_memory_stats
+
+
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Nothing is counted."""
+
+
+reset_accumulated_memory_stats = reset_peak_memory_stats
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+
+
+def reset_peak_host_memory_stats() -> None:
+    """Nothing is counted."""
+
+
+reset_accumulated_host_memory_stats = reset_peak_host_memory_stats
+
+
+def memory_snapshot(*args: Any, **kwargs: Any) -> list[Any]:
+    return []
+
+
+def list_gpu_processes(device: Any = None) -> str:
+    return "no processes are running: there is no CUDA device"
+
+
+def is_tf32_supported() -> bool:
+    return False
+
+
+def get_gencode_flags() -> str:
+    return ""
+
+
+def caching_allocator_enable(value: bool = True) -> None:
+    """There is no allocator to switch."""
+
+
+@contextmanager
+def caching_allocator_disabled() -> Iterator[None]:
+    """There is no allocator to switch."""
+    yield
+
+
+default_generators: tuple[Any, ...] = ()
+has_half = has_magma = False
 
 
 class Stream:
     """A queue of a device: cannot be made."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        absent()
+    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise error("RL1209", AssertionError)
 
 
 class Event:
     """A mark in a stream: cannot be made."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        absent()
+    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise error("RL1209", AssertionError)
 
 
 class device:
@@ -141,21 +189,61 @@ def stream(stream: Any) -> StreamContext:
     return StreamContext(stream)
 
 
-class Absent:
-    """A part of torch.cuda that needs a device."""
+class device_of(device):
+    """Selects the device of a tensor for a block; one of the CPU selects nothing."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.get_device() if obj.is_cuda else None)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return absent
+
+class CudaError(RuntimeError):
+    """Never raised here; named in `except` clauses."""
+
+
+# Parts whose names are this module's own; torch has a file for each.
+SAME = ("graphs", "memory", "random", "streams")
+# Parts of their own, with what they refuse.
+PARTS = {
+    "comm": "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter",
+    "gds": "GdsFile gds_deregister_buffer gds_register_buffer",
+    "green_contexts": "GreenContext",
+    "jiterator": "_create_jit_fn _create_multi_output_jit_fn",
+    "nccl": "all_gather all_reduce broadcast reduce reduce_scatter version",
+    "nvtx": "mark range range_end range_pop range_push range_start",
+    "profiler": "profile start stop",
+    "sparse": "BFloat16Tensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor "
+    "LongTensor ShortTensor",
+    "tunable": "enable get_filename get_results is_enabled set_filename tune_gemm_in_file "
+    "tuning_enable write_file",
+}
+REFUSED = (
+    "BFloat16Storage BFloat16Tensor BoolStorage BoolTensor ByteStorage ByteTensor CUDAGraph "
+    "CUDAPluggableAllocator CharStorage CharTensor ComplexDoubleStorage ComplexFloatStorage "
+    "DoubleStorage DoubleTensor ExternalStream FloatStorage FloatTensor GreenContext HalfStorage "
+    "HalfTensor IntStorage IntTensor LongStorage LongTensor MemPool ShortStorage ShortTensor "
+    "caching_allocator_alloc caching_allocator_delete can_device_access_peer "
+    "change_current_allocator check_error clock_rate cudaStatus cudart current_blas_handle "
+    "current_solver_handle device_memory_used get_allocator_backend get_device_capability "
+    "get_device_name get_device_properties get_per_process_memory_fraction get_rng_state "
+    "get_stream_from_external get_sync_debug_mode graph graph_pool_handle init initial_seed "
+    "ipc_collect make_graphed_callables mem_get_info memory_summary memory_usage power_draw "
+    "set_device set_per_process_memory_fraction set_rng_state set_stream set_sync_debug_mode "
+    "synchronize temperature use_mem_pool utilization current_device current_stream default_stream"
+)
 
 
 def _find(name: str) -> Any:
-    known = ("graphs", "jiterator", "memory", "nvtx", "profiler")
-    return Absent(name) if name in known else None
+    if name in SAME:
+        return sys.modules[__name__]
+    if name not in PARTS:
+        return None
+    part = ModuleType(f"{__name__}.{name}", "A part of torch.cuda that needs a device.")
+    look_up, listed = namespace(part.__name__, refused={"RL1209": PARTS[name]}, keep=False)
+    vars(part).update(__getattr__=look_up, __dir__=listed, is_available=is_available)
+    return part
 
 
-__getattr__, __dir__ = namespace(__name__, modules={"amp": "rushlight.amp.cuda"}, make=_find)
+__getattr__, __dir__ = namespace(
+    __name__, modules={"amp": "rushlight.amp.cuda"}, make=_find, names=(*SAME, *PARTS),
+    refused={"RL1209": REFUSED},
+)  # fmt: skip

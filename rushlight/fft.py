@@ -16,6 +16,8 @@ __all__ = list(NAMES)
 
 
 def _find(name: str) -> Any:
+    # torch: the ops' own names are known too, as torch._C._fft has them.
+    name = name.removeprefix("fft_")
     if name not in NAMES:
         return None
     if not name.endswith("freq"):

@@ -84,10 +84,15 @@ def __dir__() -> list[str]:
 
 
 def load_library(path: str) -> None:
-    """Refused: operators are written in Python, not loaded from shared objects."""
-    from rushlight.base.errors import MissingFeature
+    """Make the operators of a compiled library known, where Rushlight has them itself.
 
-    raise MissingFeature(f"ops.load_library({path!r})", code="RL0301")
+    Compiled code is not loaded: it is built against PyTorch's binary interface. A library none of
+    whose operators are here is an OSError, as one that the system cannot load.
+    """
+    from rushlight.library.compiled import load
+
+    load(path)
+    loaded_libraries.add(path)
 
 
 def import_module(module: str) -> None:

@@ -9,7 +9,10 @@ from rushlight.opset import families, registry
 
 
 def _find(name: str) -> Any:
-    return None if name.startswith("__") else registry.public(f"special_{name}")
+    if name.startswith("__"):
+        return None
+    # torch: the ops' own names are known too, as torch._C._special has them.
+    return registry.public(f"special_{name.removeprefix('special_')}")
 
 
 def _every_name() -> list[str]:

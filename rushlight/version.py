@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-__all__ = ["cuda", "debug", "git_version", "hip", "xpu"]
+import rushlight
 
-from rushlight import __version__ as __version__
+__all__ = ["cuda", "debug", "git_version", "hip", "rocm", "xpu"]
+
+# The release of PyTorch whose behaviour is followed: results are compared with its recordings.
+FOLLOWED = "2.13.0"
+# Rushlight's own version, whatever programs that ask `torch` are told.
+OWN: str = rushlight.__version__.rpartition("+rushlight")[2]
 
 debug = False
 cuda: str | None = None
 hip: str | None = None
 xpu: str | None = None
+rocm: str | None = None
 git_version = "unknown"
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        return str(rushlight.__version__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,6 +27,8 @@ IMPORTERS = {
     "capture/frame.py": "what the user's program imports",
     "compat/finder.py": "torch's module names",
     "compat/launcher.py": "the program to run",
+    "compat/near.py": "torch's module names",
+    "compat/publicnames.py": "torch's module names",
     "compat/shim/rushlight_shim.py": "torch's module names",
     "graph/host.py": "the private names that the package's root enters",
     "graph/names.py": "the packages around a function's own module",
@@ -38,7 +40,11 @@ IMPORTERS = {
 # The files that may name modules of any layer.
 ABOVE_ALL = ("__init__.py", "compat/aliases.py")
 # torch: pickles name functions of nn.functional without their module.
-NAMED_ABOVE = {("io/checkpoint.py", "rushlight.nn.functional")}
+NAMED_ABOVE = {
+    ("io/checkpoint.py", "rushlight.nn.functional"),
+    # Ranks and sizes are asked of process groups where a program has any.
+    ("data/distributed.py", "rushlight.distributed"),
+}
 
 
 def relative(path: Path) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from rushlight.core import dtype as dtypes
@@ -140,7 +140,7 @@ def new_caster() -> Caster:
 
 def get_autocast_dtype(device_type: str) -> Any:
     name = device_name(device_type)
-    default = dtypes.float16 if name in ("cuda", "mps") else dtypes.bfloat16
+    default = dtypes.float16 if name in ("cuda", "mps", "ipu") else dtypes.bfloat16
     return CHOICES.dtypes.get(name, default)
 
 
@@ -173,6 +173,17 @@ def get_autocast_gpu_dtype() -> Any:
 
 def set_autocast_gpu_dtype(dtype: Any) -> None:
     set_autocast_dtype("cuda", dtype)
+
+
+# torch: devices that had functions of their own.
+get_autocast_ipu_dtype = partial(get_autocast_dtype, "ipu")
+get_autocast_xla_dtype = partial(get_autocast_dtype, "xla")
+is_autocast_ipu_enabled = partial(is_autocast_enabled, "ipu")
+is_autocast_xla_enabled = partial(is_autocast_enabled, "xla")
+set_autocast_ipu_dtype = partial(set_autocast_dtype, "ipu")
+set_autocast_xla_dtype = partial(set_autocast_dtype, "xla")
+set_autocast_ipu_enabled = partial(set_autocast_enabled, "ipu")
+set_autocast_xla_enabled = partial(set_autocast_enabled, "xla")
 
 
 def is_autocast_cache_enabled() -> bool:

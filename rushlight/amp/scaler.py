@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from enum import Enum
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
@@ -20,6 +21,14 @@ def sparse_like(grad: Any, values: Any) -> Any:
 
 
 READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
+
+
+class OptState(Enum):
+    """How far an optimiser's step has come since the last update of the scale."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
 
 
 class GradScaler:

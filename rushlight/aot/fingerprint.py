@@ -15,6 +15,7 @@ import platform
 import sys
 from collections.abc import Sequence
 from enum import Enum
+from importlib import import_module
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -50,6 +51,8 @@ STANDARD = ("builtins", "math", "operator", "_operator")
 FUNCTIONAL = (
     "rushlight", "rushlight.opset.functions", "rushlight.opset.product.einsum",
     "rushlight.core.construct", "rushlight.functional", "rushlight.nn.functional",
+    "torch", "torch._C._nn", "torch._C._linalg", "torch._C._fft", "torch._C._special",
+    "torch.functional", "torch.nn.functional",
 )  # fmt: skip
 # What nodes say of themselves and passes heed; the rest only tells where they come from.
 HEEDED = (
@@ -353,7 +356,7 @@ def name_of(value: Any) -> str:
 
 
 def is_own(module: str) -> bool:
-    return module == "rushlight" or module.startswith("rushlight.")
+    return module.partition(".")[0] in ("rushlight", "torch")
 
 
 def identity(value: Any) -> list[str]:
@@ -362,6 +365,9 @@ def identity(value: Any) -> list[str]:
     if not isinstance(module, str) or not isinstance(name, str):
         raise Unencodable(f"{name_of(value)}, which has no name")
     found: Any = sys.modules.get(module)
+    if found is None and is_own(module):
+        # Where torch means Rushlight, classes say a module that nobody need have imported.
+        found = import_module(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is not value:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import threading
 import warnings
 import weakref
 from collections import defaultdict
@@ -90,6 +91,14 @@ def load_rng_state(state: bytes) -> None:
 
 
 # -- reentrant -------------------------------------------------------------------------------------
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Warn where no input of a region needs a gradient."""
+    if not any([isinstance(each, Tensor) and each.requires_grad for each in inputs]):
+        warnings.warn(
+            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
+        )
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -198,6 +207,28 @@ def described(tensor: Any) -> dict[str, Any]:
 outside_tasks = itertools.count(-2, -1)
 
 
+class GraphExecGroup:
+    """Within it, several backwards count as one: a region is recomputed once for all of them."""
+
+    def __enter__(self) -> None:
+        if GROUP.current is not None:
+            raise RuntimeError("GraphExecGroup contexts cannot be nested")
+        # Numbers of graph tasks are not negative, and -1 means none.
+        self.number = -1 - next(group_numbers)
+        GROUP.current = self
+
+    def __exit__(self, *details: Any) -> None:
+        GROUP.current = None
+
+
+class CurrentGroup(threading.local):
+    current: GraphExecGroup | None = None
+
+
+GROUP = CurrentGroup()
+group_numbers = itertools.count(1)
+
+
 class Region:
     """One checkpointed call: its slots, and how to fill them again."""
 
@@ -221,7 +252,8 @@ class Region:
         return slot
 
     def unpack(self, slot: Slot) -> Any:
-        task = current_graph_task_id()
+        group = GROUP.current
+        task = current_graph_task_id() if group is None else group.number
         if task == -1:
             task = next(outside_tasks)
         if task not in self.recomputed:
@@ -540,6 +572,13 @@ def map_values(function: Any, value: Any) -> Any:
 
 # Ops that a policy is not asked about.
 IGNORED = ("detach", "prim_device")
+
+
+def ignored_ops() -> set[OpOverload]:
+    """Operators that no policy is asked about."""
+    from rushlight.opset.registry import packet
+
+    return set(packet("detach").table.values())
 
 
 class SelectiveMode(TorchDispatchMode):

@@ -67,6 +67,14 @@ class OutOfMemoryError(RuntimeError):
     """The device has no room for an allocation."""
 
 
+class AcceleratorError(RuntimeError):
+    """A device failed: never raised here, named in `except` clauses."""
+
+
+class FatalError(RuntimeError):
+    """An error that a program should not survive: never raised here."""
+
+
 def reason_of(code: str) -> Reason:
     """What the table says of a code. The table is loaded when it is first needed."""
     from rushlight.base.reasons import REASONS

@@ -10,6 +10,7 @@ from __future__ import annotations
 from rushlight.base.errors import Reason
 from rushlight.base.reasons_export import EXPORT_REASONS
 from rushlight.base.reasons_jit import JIT_REASONS
+from rushlight.base.reasons_names import NAMES_REASONS, missing
 
 __all__ = ["AREAS", "REASONS"]
 
@@ -31,11 +32,6 @@ AREAS = {
     "RL14": "TorchScript",
     "RL15": "Exported programs",
 }
-
-
-def missing(code: str, why: str, remedy: str = "") -> Reason:
-    """The reason of a `MissingFeature`, which names the feature and may know a better remedy."""
-    return Reason(f"Rushlight does not support {{what}} ({code}).", why, remedy)
 
 
 REASONS: dict[str, Reason] = {
@@ -167,6 +163,17 @@ REASONS: dict[str, Reason] = {
         "RL0301",
         "Compiled operator libraries are built against PyTorch's own binary interface.",
         "Write the operator in Python with library.custom_op.",
+    ),
+    "RL1330": Reason(
+        "{path}: cannot open shared object file: No such file or directory",
+        "There is no such file.",
+        "Check the path; a package may have been installed without its compiled part.",
+    ),
+    "RL1331": missing(
+        "RL1331",
+        "A compiled library has this operator; Rushlight has some operators of that library, "
+        "and this is not one of them.",
+        "Write it in Python, with library.impl.",
     ),
     "RL0302": Reason(
         "operator {name} does not exist. Define it first, with library.define or "
@@ -469,6 +476,26 @@ REASONS: dict[str, Reason] = {
         "Its values went with its memory.",
         "Give it its memory and values again before the backward, or keep the memory.",
     ),
+    "RL0760": Reason(
+        "a view of shape {shape} is written in a traced function after what it is a view of lost "
+        "elements in place and has shape {base}",
+        "The gradient of such a write is a slice of what was lost; eager execution fails in the "
+        "backward.",
+        "Write before the tensor becomes smaller, or make a view instead of changing it in place.",
+    ),
+    "RL0761": Reason(
+        "output {position} of a compiled function is a wrapper made of tensors that share memory "
+        "with those of an argument, and is no view of it",
+        "A graph gives values, of which the output is put together anew.",
+        "Return a clone, or a view of the argument.",
+    ),
+    "RL0762": Reason(
+        "a write to a view by strides of shape {sizes}, which shows memory outside of the tensor "
+        "of shape {source} that it was taken of, cannot be traced",
+        "In a graph a write gives that tensor a new value, which the rest of the memory is no part "
+        "of.",
+        "Take the view of a tensor that has all of the memory.",
+    ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
         "They are arguments of its graphs, in the order in which the module had them.",
@@ -688,6 +715,11 @@ REASONS: dict[str, Reason] = {
         "torch._dynamo.config.error_on_recompile is set.",
         "Call it with arguments like those before, or switch error_on_recompile off.",
     ),
+    "RL0840": Reason(
+        "cpu_level must be empty or one of {known}, got {level!r}",
+        "Native kernels are written for these levels of x86-64.",
+        "Leave RUSHLIGHT_CPU_LEVEL empty to use all that the CPU can do.",
+    ),
     # -- files
     "RL0901": Reason(
         "The file is not a valid checkpoint: {what}.",
@@ -847,13 +879,8 @@ REASONS: dict[str, Reason] = {
         "A switch that nothing reads would change nothing.",
         "dir({module}) lists the switches.",
     ),
-    # -- command line and compatibility
-    "RL1301": missing("RL1301", "The name is one of PyTorch's; nothing stands behind it here."),
-    "RL1302": Reason(
-        "{root!r} is already imported from {file}; install {package}'s aliases before anything "
-        "imports it",
-        "A module that has been imported stays what it is.",
-    ),
+    # -- names of torch's, command line and compatibility
+    **NAMES_REASONS,
     # -- TorchScript
     **JIT_REASONS,
     **EXPORT_REASONS,

@@ -1,4 +1,4 @@
-"""Constructors whose signature is made of data: given to a function, and bound to its arguments."""
+"""Functions and constructors whose signature is made of data and bound to their arguments."""
 
 from __future__ import annotations
 
@@ -6,24 +6,36 @@ from collections.abc import Callable
 from inspect import Signature
 from typing import Any
 
-__all__ = ["signed"]
+__all__ = ["function_of", "signed"]
+
+
+def function_of(
+    signature: Signature, name: str, function: Callable[[dict[str, Any]], Any]
+) -> Callable[..., Any]:
+    """A function of that signature; `function(arguments)` is given every argument, defaults
+    included. Errors name the function `name`."""
+
+    def outer(*args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}() {error}") from None
+        bound.apply_defaults()
+        return function(dict(bound.arguments))
+
+    outer.__signature__ = signature  # type: ignore[attr-defined]
+    outer.__qualname__ = name
+    outer.__name__ = name.rpartition(".")[2]
+    return outer
 
 
 def signed(
     signature: Signature, owner: str, function: Callable[[Any, dict[str, Any]], None]
 ) -> Callable[..., None]:
     """An `__init__` of that signature, `self` first; `function(self, arguments)` is given every
-    argument, defaults included. `owner` is the class that errors name."""
+    other argument. `owner` is the class that errors name."""
 
-    def __init__(*args: Any, **kwargs: Any) -> None:
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{owner}.__init__() {error}") from None
-        bound.apply_defaults()
-        arguments = dict(bound.arguments)
+    def construct(arguments: dict[str, Any]) -> None:
         function(arguments.pop("self"), arguments)
 
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
-    __init__.__qualname__ = f"{owner}.__init__"
-    return __init__
+    return function_of(signature, f"{owner}.__init__", construct)

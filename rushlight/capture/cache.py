@@ -20,10 +20,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.base import errors
+from rushlight.base import errors, logs
 from rushlight.base.callthrough import watched
 from rushlight.base.counters import counters
-from rushlight.capture import breaks, hints, logs, prefixes
+from rushlight.capture import breaks, hints, prefixes
 from rushlight.capture.bytecode import Decoded, Micro, check_version
 from rushlight.capture.calls import Tracer
 from rushlight.capture.emit import CELLS, Emitter
@@ -72,7 +72,10 @@ class Jump:
 
 def drive(result: Any) -> Any:
     while type(result) is Jump:
-        result = result.function(result.payload)
+        function, payload = result.function, [result.payload]
+        # What the program lets go of is not kept alive from here.
+        result = None
+        result = function(payload.pop())
     return result
 
 
@@ -524,6 +527,8 @@ class CompiledCode:
                     raise Break(need.reason) from None
                 stop = need.step
                 self.reason = need.reason
+            finally:
+                t.release()
         raise Break("too many restarts")
 
     def attempt(
@@ -580,7 +585,7 @@ class CompiledCode:
         def backend(recording: Recording) -> Any:
             self.capture.graphs.append(recording)
             counters["stats"]["unique_graphs"] += 1
-            inputs = [fetch(recording.sources[node], scope) for node in recording.inputs]
+            inputs = [self.input(recording, node, scope) for node in recording.inputs]
             return self.capture.backend(recording, inputs)
 
         lines = emitter.entry(finish, backend, f"__native({self.values_text}, {self.cells_text()})")
@@ -590,6 +595,14 @@ class CompiledCode:
             logs.write("guards", "\n".join([heading, *map(described, t.guards), *emitter.pre]))
         self.capture.captures += 1
         return lines
+
+    @staticmethod
+    def input(recording: Recording, node: Any, scope: dict[str, Any]) -> Any:
+        """The value of an input of the graph now; None for one that generated code makes."""
+        if node not in recording.sources:
+            return None
+        value, reader = fetch(recording.sources[node], scope), recording.readers.get(node)
+        return value if reader is None else reader(value)
 
     # -- breaks ------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable
+from numbers import Number
 from typing import Any
 
 from rushlight.capture.sources import Id, Source, fetch
@@ -88,6 +89,8 @@ def test_value(e: str, expected: Any, names: Names) -> str:
             return f"type({e}) is not float or {e} != {names.constant(expected)}"
         return f"repr({e}) != {repr(expected)!r}"
     known = names.constant(expected)
+    if expected != expected or (expected == 0 and kind is not int and isinstance(expected, Number)):
+        return f"type({e}) is not {names.constant(kind)} or repr({e}) != {repr(expected)!r}"
     return f"{e} is not {known} and (type({e}) is not {names.constant(kind)} or {e} != {known})"
 
 

@@ -8,8 +8,7 @@ from typing import Any
 __all__ = [
     "ALLOWED", "COMPILING", "CONSTANT", "DYNAMIC", "MAYBE_DYNAMIC", "STATIC", "SUBSTITUTES",
     "allow_in_graph", "assume_constant_result", "disable", "disallow_in_graph", "graph_break",
-    "is_allowed", "is_disabled",
-    "nested_compile_region", "substitute_in_graph",
+    "is_allowed", "is_disabled", "nested_compile_region", "substitute_in_graph",
 ]  # fmt: skip
 
 # Callables that are nodes of a graph; capture does not look inside.

@@ -25,6 +25,7 @@ __all__ = [
     "New",
     "Number",
     "Obj",
+    "Opaque",
     "Partial",
     "Proxy",
     "Seq",
@@ -64,16 +65,33 @@ class Proxy(Var):
         self.node = node
         self.source = source
 
+    def is_number(self) -> bool:
+        """Whether its truth is that of what it holds."""
+        return True
+
 
 class Tensor(Proxy):
     # Its layout is invented: a gradient that capture made up (strict reads).
     strict = False
     # The class of a tensor of the outside.
     kind: type | None = None
+    # What the program wrote to one that the graph makes.
+    attrs: dict[str, Any] | None = None
 
 
 class Number(Proxy):
     """A number that is not specialised."""
+
+
+class Opaque(Proxy):
+    """An object that a call in the graph gives, and whose methods are calls in the graph."""
+
+    def __init__(self, kind: type, node: Any) -> None:
+        super().__init__(None, node)
+        self.kind = kind
+
+    def is_number(self) -> bool:
+        return False
 
 
 class Seq(Var):
@@ -163,6 +181,9 @@ class Func(Var):
         self.defaults: list[Any] = []
         self.kwdefaults: dict[str, Any] = {}
         self.qualname: str = code.co_qualname
+        self.is_annotated = False
+        # What the program wrote to it.
+        self.attrs: dict[str, Any] = {}
 
 
 class Partial(Var):

@@ -14,8 +14,6 @@ __all__ = ["alias_names", "install", "is_installed", "uninstall"]
 _active: AliasFinder | None = None
 
 
-# What `torch.__version__` tells programs that ask: the release whose behaviour is followed.
-TORCH_VERSION = "2.5.0"
 OWN_VERSION = rushlight.__version__
 
 
@@ -31,16 +29,32 @@ def install() -> None:
         finder = AliasFinder("rushlight", ROOTS, ALIASES, HIDDEN)
         finder.install()
         _active = finder
-        rushlight.__version__ = f"{TORCH_VERSION}+rushlight{OWN_VERSION}"
+        from rushlight.compat.distribution import VERSION
+        from rushlight.torch_version import TorchVersion
+
+        rushlight.__version__ = TorchVersion(VERSION)
+        from rushlight.compat import identity
+
+        identity.assume()
+        _forget_star()
 
 
 def uninstall() -> None:
     """Undo `install()`: forget every module known under a torch name."""
     global _active
     if _active is not None:
+        from rushlight.compat import identity
+
+        identity.restore()
         _active.uninstall()
         _active = None
         rushlight.__version__ = OWN_VERSION
+        _forget_star()
+
+
+def _forget_star() -> None:
+    """What `from torch import *` gives has changed: it is found again when asked for."""
+    vars(rushlight).pop("__all__", None)
 
 
 def is_installed() -> bool:

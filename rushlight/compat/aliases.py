@@ -2,9 +2,10 @@
 
 ALIASES maps a torch module path to
 - a string: the rushlight module that is this module (state may be set on it), or
-- a dict {attribute: "module:attribute"}; "module" alone gives the module itself; the key "*" names
-  a module that answers for every other name. Where rushlight has a module of that path the dict
-  adds to it, and the module's own names win; otherwise a module is built from it.
+- a dict {attribute: "module:attribute"}; "module" alone gives the module itself, "refuses RL0000"
+  what raises that code when it is used; the key "*" names a module that answers for other names.
+  Where rushlight has a module of that path the dict adds to it, and the module's own names win;
+  otherwise a module is built from it.
 Names of features that are not there yet have the target ABSENT: asking for one is a MissingFeature.
 A leading dot stands for `rushlight`. Targets are looked up on first access and then kept: no
 line for a variable that is reassigned. Parents need no line of their own.
@@ -13,8 +14,10 @@ line for a variable that is reassigned. Parents need no line of their own.
 from __future__ import annotations
 
 from rushlight.compat.compile_aliases import COMPILE_ALIASES
+from rushlight.compat.distributed_aliases import DISTRIBUTED
 from rushlight.compat.finder import ABSENT, Entry
 from rushlight.compat.jit_aliases import MODULES, NATIVE
+from rushlight.compat.public_aliases import PUBLIC_ALIASES, ROOT
 
 
 def same(module: str, names: str) -> dict[str, str]:
@@ -44,6 +47,8 @@ _SYMBOLS = (
     "guard_scalar guard_size_oblivious guard_or_false guard_or_true statically_known_true "
     "statically_known_false definitely_true definitely_false expect_true hint_int has_hint "
     "is_symbolic is_concrete_int is_concrete_float is_concrete_bool free_symbols has_free_symbols "
+    "sym_and sym_or sym_eq has_static_value guarding_hint_or_throw optimization_hint "
+    "has_symbolic_sizes_strides is_nested_int "
     "free_unbacked_symbols has_free_unbacked_symbols CallMethodKey ConvertIntKey"
 )
 
@@ -111,6 +116,10 @@ HIDDEN = frozenset(
     (
         "torch.autograd.gradcheck",
         "torch.export.unflatten",
+        "torch.multiprocessing.spawn",
+        "torch.nn.parallel.data_parallel",
+        "torch.nn.parallel.parallel_apply",
+        "torch.nn.parallel.replicate",
         *[f"torch._higher_order_ops.{name}" for name in _HOPS.split()],
     )
 )
@@ -118,6 +127,7 @@ HIDDEN = frozenset(
 ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ torch itself
     "torch": {
+        **ROOT,
         **bare(_SELFTEST, "_test_autograd_multiple_dispatch"),
         **bare(_SELFTEST, "_test_autograd_multiple_dispatch_view"),
         **bare(_SELFTEST, "_test_autograd_multiple_dispatch_view_copy"),
@@ -336,6 +346,14 @@ ALIASES: dict[str, Entry] = {
     "torch._higher_order_ops.flex_attention": same(".higher_order.attention", "flex_attention"),
     # ------------------------------------------------------------ compile
     **COMPILE_ALIASES,
+    "torch._inductor": {
+        **same(".deploy.faces", "aoti_compile_and_package aoti_load_package"),
+        "aot_compile": ".deploy.faces:compile_graph_ahead",
+    },
+    "torch._inductor.package": {
+        "load_package": ".deploy.faces:aoti_load_package",
+        "AOTICompiledModel": ".deploy.loading:LoadedPackage",
+    },
     "torch._inductor.config": ".codegen.config",
     "torch._inductor.decomposition": same(_TABLES, "decompositions select_decomp_table"),
     "torch._inductor.codecache": same(
@@ -439,7 +457,7 @@ ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ export
     "torch._export": {
         **same(".export.private", "capture_pre_autograd_graph"),
-        **absent("aot_compile aot_load"),
+        **same(".deploy.faces", "aot_compile aot_load"),
     },
     "torch._export.utils": {
         **same(".export.private", "get_buffer get_param is_buffer is_param"),
@@ -602,5 +620,9 @@ ALIASES: dict[str, Entry] = {
         **same(".distributions.relaxed", "ExpRelaxedCategorical"),
     },
     "torch._weights_only_unpickler": {"UnpicklingError": ".base.errors:CheckpointError"},
-    **MODULES,
 }
+for _table in (PUBLIC_ALIASES, DISTRIBUTED, MODULES):
+    for _path, _entry in _table.items():
+        _known = ALIASES.get(_path)
+        both = isinstance(_known, dict) and not isinstance(_entry, str)
+        ALIASES[_path] = {**_known, **_entry} if both else _entry

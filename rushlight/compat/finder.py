@@ -18,13 +18,17 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from rushlight.base.errors import MissingFeature, error
-from rushlight.base.lazy import lazy_import
+from rushlight.base.lazy import lazy_import, tell_missing
+from rushlight.base.naming import as_torch
+from rushlight.base.refusals import refused
 
 Entry = str | Mapping[str, str]
 Table = Mapping[str, Entry]
 
 # The target of a name that torch has and rushlight has not.
 ABSENT = "absent"
+# What precedes the code in the target of a name that refuses when it is used.
+REFUSES = "refuses "
 _BUILT = "<alias table>"
 _STANDARD_FINDERS: tuple[Any, ...] = (BuiltinImporter, FrozenImporter, PathFinder)
 
@@ -56,7 +60,11 @@ class AliasModule(ModuleType):
         is_private = name.startswith("__") and name.endswith("__")
         if is_private and not finder.is_fixed(self.__name__, name):
             raise _no_attribute(self, name)
-        value = finder.attribute(self, self.__name__, name)
+        try:
+            value = finder.attribute(self, self.__name__, name)
+        except AttributeError:
+            tell_missing(self.__name__, name)
+            raise
         if finder.is_fixed(self.__name__, name):
             self.__dict__[name] = value
         return value
@@ -177,6 +185,8 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         raise _no_attribute(owner, name, f"{path}.{name}")
 
     def _resolve(self, owner: ModuleType, path: str, name: str, target: str) -> Any:
+        if target.startswith(REFUSES):
+            return refused(f"{path}.{name}", target.removeprefix(REFUSES))
         where, colon, attrs = target.partition(":")
         value: Any = self._import_target(where)
         shown = self.absolute(where) + (f".{attrs}" if colon else "")
@@ -191,11 +201,20 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     # ---------------------------------------------------------------- finder
 
+    def find_distributions(self, context: Any) -> Iterable[Any]:
+        """What `importlib.metadata` asks: the names stand for a distribution of their own."""
+        if "torch" not in self.roots:
+            return ()
+        from rushlight.compat.distribution import distributions
+
+        return distributions(context.name)
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname.partition(".")[0] not in self.roots:
-            if fullname in self.extended and fullname not in self._hooked:
+            is_renamed = fullname in as_torch and "torch" in self.roots
+            if is_renamed or (fullname in self.extended and fullname not in self._hooked):
                 return self._spec_to_extend(fullname, path)
             return None
         spec = self._real_spec(fullname)
@@ -204,6 +223,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if spec is None:
             spec = self._offered_spec(fullname)
         if spec is None:
+            tell_missing(*fullname.rpartition(".")[::2])
             self._shut_out_others(fullname, path)
         return spec
 
@@ -272,8 +292,11 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if inner is not None and inner is not value:
                 sys.modules.setdefault(f"{alias}.{name}", inner)
         for path in self.hidden:
-            if path.rpartition(".")[0] == alias:
-                sys.modules.setdefault(path, lazy_import(self.real_name(path)))
+            if path.rpartition(".")[0] == alias and path not in sys.modules:
+                built = path in self.known and not self._is_leaf_alias(path)
+                sys.modules[path] = (
+                    AliasModule(path, self) if built else lazy_import(self.real_name(path))
+                )
 
     def _real_loader(self, fullname: str) -> Any:
         found = importlib.util.find_spec(self.real_name(fullname))
@@ -306,9 +329,12 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def extend(self, module: ModuleType) -> None:
         """Let a real module answer for the private names the table adds to it."""
         real = module.__name__
-        if real in self._hooked or self not in sys.meta_path:
+        if real not in self.extended or real in self._hooked or self not in sys.meta_path:
             return
         path = self.extended[real]
+        if path in self.children and "__path__" not in module.__dict__:
+            # Modules below it exist under torch's names, so that it must be taken for a package.
+            module.__path__ = []
         own: Callable[[str], Any] | None = module.__dict__.get("__getattr__")
 
         def getattr_with_aliases(name: str) -> Any:
@@ -320,6 +346,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 except AttributeError as e:
                     error = e
             if (name.startswith("__") and name.endswith("__")) or name not in self._added(path):
+                tell_missing(module.__name__, name)
                 raise error
             return self.attribute(module, path, name)
 
@@ -384,7 +411,12 @@ class _ExtendingLoader(importlib.abc.Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self.loader
         self.loader.exec_module(module)
-        self.finder.extend(sys.modules.get(module.__name__, module))
+        loaded = sys.modules.get(module.__name__, module)
+        self.finder.extend(loaded)
+        if as_torch:
+            from rushlight.compat import identity
+
+            identity.apply(loaded)
 
 
 class MissingName(MissingFeature, AttributeError):

@@ -12,42 +12,20 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from importlib.metadata import PackageNotFoundError
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NamedTuple
+
+from rushlight.compat import asked
+from rushlight.compat.near import PUBLIC, ROOTS, nearest
 
 MISSING_STATUS = 3
 
 _HERE = os.path.abspath(__file__)
 _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
 _SHIM = os.path.join(os.path.dirname(_HERE), "shim")
-_ROOTS = ("torch", "functorch", "rushlight")
 # frames that only pass on a look-up of a name
 _LOOKUP_FUNCTIONS = ("__getattr__", "__getattribute__", "getattr_with_aliases", "import_module")
-# where names are looked for that were written in the wrong place
-_PUBLIC = (
-    "torch",
-    "torch.Tensor",
-    "torch.nn",
-    "torch.nn.functional",
-    "torch.nn.init",
-    "torch.nn.utils",
-    "torch.autograd",
-    "torch.func",
-    "torch.linalg",
-    "torch.fft",
-    "torch.special",
-    "torch.optim",
-    "torch.optim.lr_scheduler",
-    "torch.utils",
-    "torch.utils.data",
-    "torch.distributions",
-    "torch.amp",
-    "torch.fx",
-    "torch.jit",
-    "torch.export",
-    "torch.testing",
-)
 
 
 class Missing(NamedTuple):
@@ -65,14 +43,43 @@ class NotRunnable(Exception):
 # -------------------------------------------------------------------- running
 
 
-def run(target: str, args: Sequence[str], *, module: bool = False, full: bool = False) -> int:
+def run(
+    target: str,
+    args: Sequence[str],
+    *,
+    module: bool = False,
+    full: bool = False,
+    missing: str | None = None,
+) -> int:
     """Run `target` (a path, or a module's name) as `__main__`; returns the exit status.
 
-    SystemExit passes through. `full` adds the traceback to the report of a missing name.
+    SystemExit passes through. `full` adds the traceback to the report of a missing name. What was
+    asked for and not found is written to the file `missing`; where a run fails for another reason,
+    for libraries hide such errors, it is told.
     """
     from rushlight import compat
 
     compat.install()
+    asked.start()
+    try:
+        return _run(target, args, module, full)
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            _tell_asked()
+        raise
+    finally:
+        if missing is not None:
+            with open(missing, "w", encoding="utf-8") as file:
+                file.write(asked.as_json() + "\n")
+
+
+def _tell_asked() -> None:
+    told = asked.summary()
+    if told:
+        print(told, file=sys.stderr, flush=True)
+
+
+def _run(target: str, args: Sequence[str], module: bool, full: bool) -> int:
     _prepare_children()
     sys.argv = ["-m" if module else target, *args]
     try:
@@ -195,6 +202,7 @@ def _end_with(error: BaseException, full: bool) -> int:
         sys.stdout.flush()
         print(report(missing, first), file=sys.stderr, flush=True)
         return MISSING_STATUS
+    _tell_asked()
     return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
@@ -230,6 +238,8 @@ def find_missing(error: BaseException) -> Missing | None:
         what = str(getattr(error, "what", "")) or str(error)
         note = "\n".join(getattr(error, "__notes__", ()))
         return Missing(what, str(error), note)
+    if isinstance(error, PackageNotFoundError):
+        return _missing_distribution(error)
     if _raised_inside(error.__traceback__):
         return None
     name = None
@@ -244,6 +254,15 @@ def find_missing(error: BaseException) -> Missing | None:
     return Missing(name, f"{name} is missing", note)
 
 
+def _missing_distribution(error: PackageNotFoundError) -> Missing | None:
+    """A library asked for the metadata of a distribution of torch's that is not there."""
+    name = str(error.args[0]) if error.args else ""
+    if name.partition("-")[0] not in ROOTS:
+        return None
+    text = f"no distribution named {name!r} is installed; the program asked for its metadata"
+    return Missing("", text, "Its names may be there all the same: import them.")
+
+
 def _torch_name(module: str) -> str:
     """`rushlight.nn` -> `torch.nn`; torch's own names stay."""
     root, dot, rest = module.partition(".")
@@ -251,7 +270,7 @@ def _torch_name(module: str) -> str:
 
 
 def _is_torch(module: object) -> bool:
-    return isinstance(module, str) and module.partition(".")[0] in _ROOTS
+    return isinstance(module, str) and module.partition(".")[0] in ROOTS
 
 
 def _missing_import(error: ImportError) -> str | None:
@@ -282,7 +301,7 @@ def _missing_attribute(error: AttributeError) -> str | None:
 
 
 def _public_name(cls: type) -> str:
-    for path in _PUBLIC:
+    for path in PUBLIC:
         module = sys.modules.get(path.replace("torch", "rushlight", 1))
         if module is not None and module.__dict__.get(cls.__name__) is cls:
             return f"{path}.{cls.__name__}"
@@ -319,54 +338,3 @@ def _shown(filename: str) -> str:
     except ValueError:  # another drive
         return filename
     return filename if relative.startswith("..") else relative
-
-
-def _object_at(path: str) -> Any:
-    """The module, class or function a dotted torch path names; None where there is none."""
-    place, _, leaf = path.rpartition(".")
-    if not place:
-        return importlib.import_module(leaf)
-    owner = _object_at(place)
-    if owner is None:
-        return None
-    # a report must not fail because some module does
-    with suppress(Exception):
-        return getattr(owner, leaf)
-    with suppress(Exception):
-        return importlib.import_module(path)
-    return None
-
-
-def _names_of(owner: Any, place: str, private: bool) -> set[str]:
-    from rushlight.compat import alias_names
-
-    names = {*dir(owner), *getattr(owner, "__all__", ()), *alias_names(place)}
-    path = getattr(owner, "__path__", None)
-    if isinstance(owner, ModuleType) and path is not None:
-        import pkgutil
-
-        names.update(m.name for m in pkgutil.iter_modules(list(path)))
-    return {n for n in names if not n.startswith("__") and (private or not n.startswith("_"))}
-
-
-def nearest(name: str, count: int = 5) -> list[str]:
-    """Names rushlight has that look like the dotted `name`: its namespace first, then elsewhere."""
-    import difflib
-
-    parts = name.split(".")
-    if len(parts) < 2 or not _is_torch(name) or not all(p.isidentifier() for p in parts):
-        return []
-    depth = len(parts) - 1
-    while (owner := _object_at(".".join(parts[:depth]))) is None:
-        depth -= 1
-    place, wanted = ".".join(parts[:depth]), parts[depth]
-
-    # the same name in another namespace is the likeliest
-    others = [f"{path}.{wanted}" for path in _PUBLIC if path != place and wanted[0] != "_"]
-    found = [other for other in others if _object_at(other) is not None]
-    by_lower: dict[str, list[str]] = {}
-    for candidate in sorted(_names_of(owner, place, wanted.startswith("_"))):
-        by_lower.setdefault(candidate.lower(), []).append(candidate)
-    for match in difflib.get_close_matches(wanted.lower(), by_lower, n=count, cutoff=0.6):
-        found += [f"{place}.{candidate}" for candidate in by_lower[match]]
-    return found[:count]

@@ -6,7 +6,7 @@ import sys
 import threading
 from typing import Any
 
-from rushlight.capture import logs
+from rushlight.base import logs
 from rushlight.capture.marks import (
     allow_in_graph,
     assume_constant_result,

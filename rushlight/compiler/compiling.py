@@ -11,8 +11,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.base import logs
 from rushlight.base.counters import counters
-from rushlight.capture import logs, marks, modules
+from rushlight.capture import marks, modules
 from rushlight.capture.cache import Capture, Options, forget_counts
 from rushlight.capture.exc import BackendCompilerFailed, TorchDynamoException
 from rushlight.capture.function import graph_module

@@ -13,6 +13,8 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from rushlight.base.errors import error
+
 # Categories, ordered as type promotion ranks them.
 BOOL: Final = 0
 INTEGER: Final = 1
@@ -62,6 +64,8 @@ class dtype:
 
     def __getattr__(self, attribute: str) -> Any:
         # Reached only for a slot not filled yet (or a misspelt name).
+        if attribute == "np" and self.code in SHELLS:
+            raise error("RL0018", NotImplementedError, dtype=self.name)
         if attribute == "np" and self.name in LAZY_NAMES:
             import ml_dtypes
 
@@ -174,6 +178,36 @@ float8_e4m3fnuz: Final = make("float8_e4m3fnuz", "Float8_e4m3fnuz", 26, FLOAT, 1
 ALL: Final[tuple[dtype, ...]] = tuple(BY_NAME.values())
 FLOAT8: Final = frozenset((float8_e5m2, float8_e4m3fn, float8_e5m2fnuz, float8_e4m3fnuz))
 
+# Dtypes that can be named and compared, and whose elements have no arithmetic: torch's number of
+# each, by name. Packed and quantised ones say how many bytes an element takes.
+SHELL_SIZES = {"quint4x2": 1, "quint2x4": 1, "qint32": 4, "bits16": 2}
+_SHELL_NAMES = (
+    "12 qint8 QInt8, 13 quint8 QUInt8, 14 qint32 QInt32, 16 quint4x2 QUInt4x2, "
+    "17 quint2x4 QUInt2x4, 18 bits1x8 Bits1x8, 19 bits2x4 Bits2x4, 20 bits4x2 Bits4x2, "
+    "21 bits8 Bits8, 22 bits16 Bits16, 30 uint1 UInt1, 31 uint2 UInt2, 32 uint3 UInt3, "
+    "33 uint4 UInt4, 34 uint5 UInt5, 35 uint6 UInt6, 36 uint7 UInt7, 37 int1 Int1, 38 int2 Int2, "
+    "39 int3 Int3, 40 int4 Int4, 41 int5 Int5, 42 int6 Int6, 43 int7 Int7, "
+    "44 float8_e8m0fnu Float8_e8m0fnu, 45 float4_e2m1fn_x2 Float4_e2m1fn_x2"
+)
+SHELLS: Final[dict[int, dtype]] = {}
+
+
+def make_shells() -> None:
+    for entry in _SHELL_NAMES.split(", "):
+        code, name, scalar_type_name = entry.split()
+        is_float = name.startswith("float")
+        new: dtype = object.__new__(dtype)
+        new.name, new.scalar_type_name, new.code = name, scalar_type_name, int(code)
+        new.cpp_name = f"c10::{scalar_type_name}"
+        new.category = FLOAT if is_float else INTEGER
+        new.itemsize = SHELL_SIZES.get(name, 1)
+        new.char, new.abbr = "", name
+        new.is_floating_point, new.is_complex = is_float, False
+        new.is_signed = not name.startswith(("uint", "quint", "bits"))
+        new.scalar_fast, new.real, new.complex = False, new, None
+        SHELLS[new.code] = BY_NAME[name] = new
+
+
 for _real, _complex in ((float16, complex32), (float32, complex64), (float64, complex128)):
     _real.complex = _complex
     _complex.complex = _complex
@@ -199,6 +233,10 @@ BY_NAME.update(
     cfloat=cfloat,
     cdouble=cdouble,
 )
+
+
+make_shells()
+BY_NAME["bit"] = BY_NAME["uint1"]
 
 
 def by_name(name: str) -> dtype:
@@ -280,6 +318,8 @@ def check_limits_argument(function: str, type: object) -> None:
         raise TypeError(
             f"{function}(): argument 'type' (position 1) must be torch.dtype, not {given}"
         )
+    if type.code in SHELLS:
+        raise error("RL0018", NotImplementedError, dtype=type.name)
 
 
 class finfo:

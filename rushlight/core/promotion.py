@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
-from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, FLOAT8, INTEGER, dtype
+from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, FLOAT8, INTEGER, SHELLS, dtype
+from rushlight.symbolic.numbers import SymBool
 
 if TYPE_CHECKING:
     from rushlight.core.protocols import Scalar
@@ -46,6 +48,9 @@ def join(a: dtype, b: dtype) -> dtype:
     """`promote_types` of two different dtypes, from the rules."""
     check_dtype("promote_types", "type1", 1, a)
     check_dtype("promote_types", "type2", 2, b)
+    for each in (a, b):
+        if each.code in SHELLS:
+            raise error("RL0018", NotImplementedError, dtype=each.name)
     if a in FLOAT8 or b in FLOAT8:
         refuse("Float8 Types", a, b)
     if a in BAREBONES_UNSIGNED or b in BAREBONES_UNSIGNED:
@@ -114,7 +119,7 @@ def scalar_dtype(value: Scalar) -> dtype:
         return dtypes.default_dtype
     if hasattr(cls, "__complex__"):
         return dtypes.default_complex_dtype
-    if hasattr(cls, "__sym_not__"):
+    if isinstance(value, SymBool):
         return dtypes.bool_
     raise TypeError(f"expected a number, got {cls.__name__}")
 

@@ -103,4 +103,10 @@ def find_class(name: str) -> Any:
     return found
 
 
+def pytree_register_structseq(cls: Any) -> None:
+    """Make a class of results a node of pytrees; those above are."""
+    if not issubclass(cls, ReturnType):
+        register_sequence_node(cls)
+
+
 __getattr__, __dir__ = namespace(__name__, make=find_class, names=CLASSES, keep=False)

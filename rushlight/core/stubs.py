@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.base.naming import module_name
 from rushlight.base.schema import parameter_name
 from rushlight.core.dispatch import QUIET, call, packet_call
 from rushlight.core.op import is_replaced
 from rushlight.core.return_types import class_for, named_result
+from rushlight.core.signature import SchemaSignature
 from rushlight.core.source import compile_source, source_of
 from rushlight.core.state import LAYER_TRANSFORMS, LOCAL, PROCESS
 from rushlight.core.tensor import Tensor
@@ -199,7 +201,9 @@ def make_stub(
         stub = general_stub(packet, label, answer, is_operator) if made is None else made
     stub.__name__ = name
     stub.__qualname__ = f"Tensor.{name}" if method else name
-    stub.__module__ = module
+    stub.__module__ = module_name(module, stub.__qualname__)
+    if packet.candidates:
+        stub.__signature__ = SchemaSignature(packet, method)
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
     # One function for all threads.
     return packet.stubs.setdefault(key, stub)

@@ -79,14 +79,14 @@ def function_name(func: Any) -> tuple[str, str]:
             return name, "wrapper_descriptor"
         return name, "method_descriptor"
     module = getattr(func, "__module__", "") or ""
-    if module.startswith("rushlight.") and (name == "tensor" or is_op(module, name)):
+    if module.startswith(("rushlight.", "torch.")) and (name == "tensor" or is_op(module, name)):
         return name, "builtin_function_or_method"
     return name, type(func).__name__
 
 
 def is_op(module: str, name: str) -> bool:
     """Whether a function of the library is an op as it is, also where nn.functional has it."""
-    if module.startswith("rushlight.opset"):
+    if module.startswith(("rushlight.opset", "torch._C")):
         return True
     try:
         found = registry.packet(name)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 from rushlight.core.state import LOCAL, changed
 
 __all__ = [
+    "annotate",
+    "annotate_fn",
     "follow_backward",
     "format_stack",
     "get_current_meta",
@@ -34,6 +37,31 @@ def preserve_node_meta(enable: bool = True) -> Iterator[None]:
 def has_preserved_node_meta() -> bool:
     """Whether meta is inherited now."""
     return LOCAL.state.node_meta is not None
+
+
+@contextmanager
+def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
+    """Within it, nodes carry these entries in `meta["custom"]`, and those of blocks around it."""
+    meta = LOCAL.state.node_meta or {}
+    custom = {**meta.get("custom", {}), **annotation_dict}
+    with changed(node_meta={**meta, "custom": custom}):
+        yield
+
+
+def annotate_fn(
+    annotation_dict: dict[str, Any],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: nodes that the function makes are annotated."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def annotated(*args: Any, **kwargs: Any) -> Any:
+            with annotate(annotation_dict):
+                return function(*args, **kwargs)
+
+        return annotated
+
+    return decorate
 
 
 def set_stack_trace(stack: list[str]) -> None:

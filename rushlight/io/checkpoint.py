@@ -135,7 +135,7 @@ class Pickler(PurePickler):  # type: ignore[misc]
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         module = str(getattr(obj, "__module__", ""))
-        if module == "rushlight" or module.startswith("rushlight."):
+        if module.partition(".")[0] in ("rushlight", "torch"):
             target = public_name(obj)
             if id(obj) not in self.memo:
                 self.write(pickle.GLOBAL + f"{target.module}\n{target.name}\n".encode())
@@ -163,7 +163,9 @@ def public_name(obj: Any) -> TorchName:
             package = getattr(package, part, None)  # type: ignore[assignment]
         if getattr(package, name, None) is obj:
             return named(f"torch.{facade}", name)
-    return named("torch" + obj.__module__.removeprefix("rushlight"), name)
+    module = obj.__module__
+    root, dot, rest = module.partition(".")
+    return named(f"torch{dot}{rest}" if root == "rushlight" else module, name)
 
 
 class StoredPart:
@@ -475,7 +477,7 @@ def name_of(entry: Any) -> tuple[tuple[str, str], tuple[Any, Any]]:
         module, _, name = entry[1].rpartition(".")
         return (module, name), (entry, entry[0])
     module = entry.__module__
-    if module == "rushlight" or module.startswith("rushlight."):
+    if module.partition(".")[0] in ("rushlight", "torch"):
         # Files name torch's classes by where torch defines them.
         module = "torch"
     return (module, entry.__qualname__), (entry, entry)

@@ -35,7 +35,7 @@ def qualified_name(target: Any) -> str:
 def package_name(module: str, name: str) -> str:
     if module == "__main__":
         return "__torch__"
-    if module.startswith("rushlight.nn.") and name in HOME_OF:
+    if module.startswith(("rushlight.nn.", "torch.nn.")) and name in HOME_OF:
         return f"__torch__.torch.nn.modules.{HOME_OF[name]}"
     if module == "rushlight" or module.startswith("rushlight."):
         module = f"torch{module.removeprefix('rushlight')}"

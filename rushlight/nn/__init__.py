@@ -30,4 +30,6 @@ from rushlight.nn.recurrent import *
 from rushlight.nn.transformer import *
 from rushlight.nn.upsampling import *
 
-__getattr__, __dir__ = namespace(__name__, modules=("grad",))
+__getattr__, __dir__ = namespace(
+    __name__, {"factory_kwargs": ".sizes"}, modules=("attention", "grad", "parallel")
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rushlight.base.naming import is_own
+
 __all__ = ["HOME_OF", "torch_class_name"]
 
 # By torch's module of the same name under `torch.nn.modules`.
@@ -49,7 +51,7 @@ HOME_OF = {name: home for home, names in HOMES.items() for name in names.split()
 def torch_class_name(cls: type) -> str:
     """The dotted name of a class, torch's for layers that torch has too."""
     module, name = cls.__module__, cls.__qualname__
-    if module.startswith("rushlight.nn.") and name in HOME_OF:
+    if is_own(module, "nn") and name in HOME_OF:
         return f"torch.nn.modules.{HOME_OF[name]}.{name}"
     if module == "rushlight" or module.startswith("rushlight."):
         module = f"torch{module.removeprefix('rushlight')}"

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["ntuple", "pair", "per_dim", "quadruple", "reverse_repeat_tuple", "single", "triple"]
+__all__ = [
+    "factory_kwargs", "ntuple", "pair", "per_dim", "quadruple", "reverse_repeat_tuple", "single",
+    "triple",
+]  # fmt: skip
 
 
 def per_dim(value: Any, count: int) -> tuple[Any, ...]:
@@ -32,3 +35,25 @@ quadruple = ntuple(4, "_quadruple")
 def reverse_repeat_tuple(t: tuple[Any, ...], n: int) -> tuple[Any, ...]:
     """Each value `n` times, last first: sizes by dim as `pad` takes them."""
     return tuple([value for value in reversed(t) for _ in range(n)])
+
+
+FACTORY_OPTIONS = ("device", "dtype", "memory_format")
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """The options of functions that make tensors, out of a constructor's; others are refused.
+
+    `factory_kwargs={...}` among them gives such options by another way.
+    """
+    if kwargs is None:
+        return {}
+    known = {*FACTORY_OPTIONS, "factory_kwargs"}
+    if not kwargs.keys() <= known:
+        raise TypeError(f"unexpected kwargs {kwargs.keys() - known}")
+    found = dict(kwargs.get("factory_kwargs", {}))
+    for name in FACTORY_OPTIONS:
+        if name in kwargs:
+            if name in found:
+                raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+            found[name] = kwargs[name]
+    return found

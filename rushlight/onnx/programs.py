@@ -21,7 +21,7 @@ from rushlight.onnx.loops import translate_hop
 from rushlight.onnx.messages import Graph, Info, Model
 from rushlight.onnx.refusals import OnnxExporterError, refuse, refuse_op
 from rushlight.symbolic.numbers import SymNumber
-from rushlight.version import __version__
+from rushlight.version import OWN
 
 __all__ = ["NEWEST", "OLDEST", "translated"]
 
@@ -180,7 +180,7 @@ def finished(
     graph.inputs = inputs
     used = {*names_used(graph.nodes), *[output.name for output in outputs]}
     graph.weights = [weight for weight in graph.weights if weight.name in used]
-    return Model(graph, builder.opset, "rushlight", __version__)
+    return Model(graph, builder.opset, "rushlight", OWN)
 
 
 def names_used(nodes: list[Any]) -> Iterator[str]:

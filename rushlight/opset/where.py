@@ -363,7 +363,10 @@ OPS: dict[str, str] = {
 NAMESPACES: dict[str, str] = {
     "indexing.scatter": "rushlight",
     "other.profiling": "profiler",
+    "pointwise.fakequant": "rushlight",
     "view.restride": "inductor",
+    "vision.deform": "torchvision",
+    "vision.regions": "torchvision",
 }
 # What those add to Tensor.
 ATTRIBUTES: dict[str, str] = {
@@ -387,6 +390,10 @@ ATTRIBUTES: dict[str, str] = {
         _is_all_true _is_any_true _is_zerotensor apply_ const_data_ptr dim_order fill_diagonal_ ipu
         is_distributed is_ipu is_maia is_mps is_mtia is_vulkan is_xla is_xpu map2_ map_ module_load
         mtia reinforce resize resize_as to_sparse_coo xpu
+    """,
+    "other.refused": """
+        dequantize int_repr name q_per_channel_axis q_per_channel_scales q_per_channel_zero_points
+        q_scale q_zero_point qscheme record_stream to_mkldnn
     """,
     "pointwise.special": """
         digamma digamma_ erf erf_ erfc erfc_ erfinv erfinv_ i0 i0_ igamma igamma_ igammac igammac_
@@ -441,6 +448,7 @@ FUNCTIONS: dict[str, str] = {
     """,
     "other.asserts": "_assert",
     "other.methods": "detach_ get_device",
+    "other.refused": "dequantize",
     "product.einsum": "einsum",
     "product.products": "cdist chain_matmul tensordot",
     "reduction.magnitudes": "norm",

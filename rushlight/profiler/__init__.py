@@ -6,6 +6,7 @@ The modules below depend on nothing above `core`: the dispatcher and the engine 
 
 from __future__ import annotations
 
+from rushlight.base.lazy import namespace
 from rushlight.profiler import itt
 from rushlight.profiler.recorder import record_function
 from rushlight.profiler.stepped import (
@@ -28,6 +29,10 @@ __all__ = [
     "supported_activities",
     "tensorboard_trace_handler",
 ]
+
+__getattr__, __dir__ = namespace(
+    __name__, {"DeviceType": ".devices"}, refused={"RL1203": "ExecutionTraceObserver"}
+)
 
 
 def kineto_available() -> bool:

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from rushlight.base.errors import MissingFeature
 
-__all__ = ["is_available", "mark", "range_pop", "range_push"]
+__all__ = ["is_available", "mark", "range", "range_pop", "range_push"]
 
 
 def is_available() -> bool:
@@ -25,6 +25,10 @@ def range_push(msg: str) -> None:
 
 def range_pop() -> None:
     refuse("range_pop")
+
+
+def range(msg: str, *args: object, **kwargs: object) -> None:
+    refuse("range")
 
 
 def mark(msg: str) -> None:

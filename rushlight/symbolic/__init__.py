@@ -14,7 +14,9 @@ MODULES = {
     "size_hint guard_int guard_float guard_bool guard_scalar guard_size_oblivious guard_or_false "
     "guard_or_true guard_as_size_or statically_known_true statically_known_false definitely_true "
     "definitely_false expect_true constrain_range constrain_range_for_size free_symbols "
-    "free_unbacked_symbols has_free_symbols has_free_unbacked_symbols",
+    "free_unbacked_symbols has_free_symbols has_free_unbacked_symbols sym_and sym_or sym_eq "
+    "has_static_value guarding_hint_or_throw optimization_hint has_symbolic_sizes_strides "
+    "is_nested_int",
     "checks": "check check_is_size",
     "errors": "GuardOnDataDependentSymNode ConstraintViolationError PendingUnbackedSymbolNotFound",
     "ranges": "ValueRanges ValueRangeError int_oo",

@@ -201,3 +201,60 @@ def free_unbacked_symbols(x: object) -> set[Symbol]:
 
 def has_free_unbacked_symbols(x: object) -> bool:
     return bool(free_unbacked_symbols(x))
+
+
+def sym_and(x: BoolLike, *others: BoolLike) -> BoolLike:
+    """Whether all hold, without asking for the value of any."""
+    for other in others:
+        x = x & other
+    return x
+
+
+def sym_or(x: BoolLike, *others: BoolLike) -> BoolLike:
+    """Whether any holds, without asking for the value of any."""
+    for other in others:
+        x = x | other
+    return x
+
+
+def sym_eq(x: Any, y: Any) -> BoolLike:
+    """Whether numbers, or lists of them, are equal, without asking for the value of any."""
+    if isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
+        if len(x) != len(y):
+            return False
+        return sym_and(True, *map(sym_eq, x, y))
+    if isinstance(x, (int, SymInt)) and isinstance(y, (int, SymInt)):
+        return x == y
+    raise AssertionError(f"unexpected sym_eq between {type(x)} {type(y)}")
+
+
+def has_static_value(a: Number) -> bool:
+    """Whether the value is one and the same for all values of the symbols."""
+    return not isinstance(a, SymNumber) or a.node.is_constant() or not free_symbols(a)
+
+
+def guarding_hint_or_throw(a: Any) -> float:
+    """The value in the example, to be guarded on; an error where there is none."""
+    return a if isinstance(a, (bool, int)) else guard_scalar(a)
+
+
+def optimization_hint(a: Any, fallback: int | None = None) -> int:
+    """The value in the example, which decides nothing but speed; `fallback` where there is none."""
+    if not isinstance(a, SymNumber):
+        return int(a)
+    if a.node.has_hint():
+        return int(hint_int(a))
+    if fallback is None:
+        raise ValueError(f"{a} has no value in the example; give a fallback")
+    return fallback
+
+
+def has_symbolic_sizes_strides(elem: Any) -> bool:
+    """Whether a size or a stride of a tensor is a symbol."""
+    numbers = [*elem.shape, *elem.stride(), elem.storage_offset()]
+    return any([isinstance(each, SymInt) for each in numbers])
+
+
+def is_nested_int(s: Any) -> bool:
+    """Whether a number stands for the sizes of a jagged tensor: none does."""
+    return False

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.base.lazy import namespace
 
-__all__ = ["rename_privateuse1_backend", "swap_tensors"]
+__all__ = ["rename_privateuse1_backend", "set_module", "swap_tensors"]
 
 __getattr__, __dir__ = namespace(
     __name__,
     homes={"swap_tensors": "rushlight.core.attributes"},
-    modules=("checkpoint", "data", "deterministic", "dlpack", "hooks", "weak"),
+    modules=(
+        "backcompat",
+        "benchmark",
+        "checkpoint",
+        "collect_env",
+        "data",
+        "debug_log",
+        "deterministic",
+        "dlpack",
+        "file_baton",
+        "flop_counter",
+        "hooks",
+        "module_tracker",
+        "tensorboard",
+        "weak",
+    ),
 )
+
+
+def set_module(obj: Any, mod: str) -> None:
+    """Say which module an object belongs to, where messages name it."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
 
 
 def rename_privateuse1_backend(backend_name: str) -> None:

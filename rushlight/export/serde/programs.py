@@ -21,13 +21,13 @@ from rushlight.export.serde.specs import (
 )
 from rushlight.export.serde.writing import GraphWriter, json_bytes
 from rushlight.export.verifier import load_verifier
+from rushlight.version import FOLLOWED
 
 __all__ = ["SerializedArtifact", "deserialize", "read_program", "serialize", "written_program"]
 
 DEFAULT_PROTOCOL = 2
 # torch's number for the version of its ops.
 OPSET_VERSION = 10
-TORCH_VERSION = "2.13.0"
 
 
 @dataclass
@@ -75,7 +75,7 @@ def written_program(
             "minor": schema.SCHEMA_VERSION[1],
         },
         "verifiers": [verifier.dialect for verifier in program.verifiers],
-        "torch_version": TORCH_VERSION,
+        "torch_version": FOLLOWED,
         "guards_code": list(getattr(program, "_guards_code", ())),
     }
     return json_bytes(data), {**graphs.objects, **program.constants}

@@ -181,7 +181,7 @@ def class_annotation(cls: Any, compile_class: Callable[[Any], Type] | None) -> T
         return enum_type(cls)
     if is_named_tuple(cls):
         return named_tuple_type(cls)
-    if cls.__name__ == "Stream" and cls.__module__.startswith("rushlight"):
+    if cls.__name__ == "Stream" and cls.__module__.startswith(("rushlight", "torch")):
         return StreamObjType.get()
     if cls.__module__ == "builtins" or compile_class is None:
         raise UnknownAnnotation(cls.__name__)

@@ -82,7 +82,7 @@ def class_hints(cls: Any) -> dict[str, Any]:
     """Annotations in the bodies of the class and its bases."""
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        if base.__module__.startswith("rushlight."):
+        if base.__module__.startswith(("rushlight.", "torch.")):
             continue
         home = inspect.getmodule(base)
         scope = {**KNOWN_NAMES, **(vars(home) if home is not None else {})}

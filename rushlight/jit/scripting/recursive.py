@@ -91,7 +91,7 @@ class Concrete:
         """A layer of the package without a form says so: its Python is not meant to be compiled."""
         cls = self.python_class
         has_form = any([base in layer_forms() for base in cls.__mro__])
-        if cls.__module__.startswith("rushlight.nn.") and not has_form:
+        if cls.__module__.startswith(("rushlight.nn.", "torch.nn.")) and not has_form:
             fail("RL1460", layer=f"nn.{cls.__name__}")
 
     def overloads(self, name: str) -> list[str]:
@@ -122,7 +122,7 @@ class Concrete:
 
     def define_properties(self) -> None:
         """Properties of the user's class: a getter and a setter each."""
-        if self.python_class.__module__.startswith("rushlight."):
+        if self.python_class.__module__.startswith(("rushlight.", "torch.")):
             return
         for name in dir(self.python_class):
             found = inspect.getattr_static(self.python_class, name, None)
@@ -136,7 +136,7 @@ class Concrete:
                 made.append(None)
                 continue
             function = inspect.unwrap(function)
-            if function.__module__.startswith("rushlight."):
+            if function.__module__.startswith(("rushlight.", "torch.")):
                 return
             method = f"__{name}_{word}"
             made.append(self.add_method(method, parse_function(function), resolver_of(function)))
@@ -407,7 +407,9 @@ def check_parameters_known(module: Any) -> None:
             if is_lazy(value):
                 cls = type(module)
                 home = qualified_name(cls).removeprefix("__torch__.").rpartition(".")[0]
-                home = home if cls.__module__.startswith("rushlight.") else cls.__module__
+                home = (
+                    home if cls.__module__.startswith(("rushlight.", "torch.")) else cls.__module__
+                )
                 raise RuntimeError(
                     f"'{home}.{cls.__name__}' has uninitialized {kind} {name}. Did you forget to "
                     "run a forward pass?"

@@ -348,7 +348,7 @@ def sugared_of(found: Any, place: SourceRange, em: Emitter, is_constant: bool = 
 
 def is_namespace(found: Any) -> bool:
     """Whether an object only holds functions: `torch.ops`, `torch.ops.aten`."""
-    return type(found).__module__.startswith("rushlight") and type(found).__name__ in (
+    return type(found).__module__.startswith(("rushlight", "torch")) and type(found).__name__ in (
         *("Namespace", "OpNamespace", "Ops", "_Ops", "_OpNamespace"),
     )
 
@@ -390,7 +390,7 @@ def sugared_class(cls: Any, place: SourceRange, em: Emitter) -> Sugared:
         return LANGUAGE[cls.__name__]()
     if cls is device:
         return BuiltinFunction("aten::device")
-    if cls.__name__ == "set_grad_enabled" and cls.__module__.startswith("rushlight."):
+    if cls.__name__ == "set_grad_enabled" and cls.__module__.startswith(("rushlight.", "torch.")):
         return BuiltinFunction("aten::set_grad_enabled")
     cls = TWINS().get(cls, cls)
     type_ = class_type(cls, place)

@@ -9,11 +9,30 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
+from rushlight.base.lazy import namespace
 from rushlight.core.dtype import bool_
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 
-__all__ = ["SDPBackend", "sdpa_kernel"]
+__all__ = [
+    "WARN_FOR_UNFUSED_KERNELS",
+    "SDPBackend",
+    "current_flash_attention_impl",
+    "list_flash_attention_impls",
+    "sdpa_kernel",
+]  # fmt: skip
+
+# torch: whether to tell that a fused kernel was not taken.
+WARN_FOR_UNFUSED_KERNELS = False
+
+
+def list_flash_attention_impls() -> list[str]:
+    """Kernels of devices that could be registered: none."""
+    return []
+
+
+def current_flash_attention_impl() -> str | None:
+    return None
 
 
 class SDPBackend(Enum):
@@ -362,3 +381,13 @@ def attended(
     q = q.view(batch, heads, queries, size)
     k, v = (t.view(batch, heads, keys, size) for t in (k, v))
     return functions.scaled_dot_product_attention(q, k, v, mask, chance, is_causal)
+
+
+__getattr__, __dir__ = namespace(
+    __name__,
+    modules=("bias", "varlen"),
+    refused={
+        "RL0011": "activate_flash_attention_impl register_flash_attention_impl "
+        "restore_flash_attention_impl"
+    },
+)

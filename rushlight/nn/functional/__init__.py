@@ -72,7 +72,14 @@ def _names() -> list[str]:
 
 
 __getattr__, __dir__ = namespace(
-    __name__, modules={"grad": "rushlight.nn.grad"}, make=_find, names=_names
+    __name__,
+    homes=dict.fromkeys(
+        ("ScalingType", "SwizzleType", "assert_int_or_pair", "grouped_mm"), ".grouped"
+    ),
+    modules={"grad": "rushlight.nn.grad"},
+    make=_find,
+    names=_names,
+    refused={"RL0011": "scaled_grouped_mm scaled_mm"},
 )
 
 

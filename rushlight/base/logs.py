@@ -1,4 +1,4 @@
-"""What capture tells the user while it works: `RUSHLIGHT_LOGS=graph_breaks,guards,recompiles`.
+"""What Rushlight tells the user while it works: `RUSHLIGHT_LOGS=graph_breaks,guards,recompiles`.
 
 Topics are graph_breaks, guards, recompiles, graph_code and kernel. Lines go to stderr.
 """

@@ -1,0 +1,154 @@
+"""Modules of torch.distributed: see `aliases`. What needs process groups refuses. Data only."""
+
+from __future__ import annotations
+
+from rushlight.compat.finder import REFUSES, Entry
+
+_CODE = "RL0013"
+
+
+def grouped(names: str) -> dict[str, str]:
+    """Names that need process groups."""
+    return dict.fromkeys(names.split(), REFUSES + _CODE)
+
+
+DISTRIBUTED: dict[str, Entry] = {
+    "torch.distributed.algorithms.ddp_comm_hooks": grouped(
+        "DDPCommHookType register_ddp_comm_hook"
+    ),
+    "torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook": grouped(
+        "hook_with_zero_step hook_with_zero_step_interleaved"
+    ),
+    "torch.distributed.algorithms.ddp_comm_hooks.debugging_hooks": grouped("noop_hook"),
+    "torch.distributed.algorithms.ddp_comm_hooks.default_hooks": grouped(
+        "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook "
+        "fp16_compress_wrapper"
+    ),
+    "torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": grouped(
+        "PostLocalSGDState post_localSGD_hook"
+    ),
+    "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook": grouped(
+        "PowerSGDState batched_powerSGD_hook powerSGD_hook"
+    ),
+    "torch.distributed.algorithms.ddp_comm_hooks.quantization_hooks": grouped(
+        "quantization_perchannel_hook quantization_pertensor_hook"
+    ),
+    "torch.distributed.algorithms.join": grouped("Join JoinHook Joinable"),
+    "torch.distributed.algorithms.model_averaging.averagers": grouped(
+        "ModelAverager PeriodicModelAverager"
+    ),
+    "torch.distributed.algorithms.model_averaging.hierarchical_model_averager": grouped(
+        "HierarchicalModelAverager"
+    ),
+    "torch.distributed.algorithms.model_averaging.utils": grouped(
+        "average_parameters average_parameters_or_parameter_groups get_params_to_average"
+    ),
+    "torch.distributed.argparse_util": grouped("check_env env"),
+    "torch.distributed.autograd": grouped("context is_available"),
+    "torch.distributed.checkpoint.api": grouped("CheckpointException"),
+    "torch.distributed.checkpoint.default_planner": grouped(
+        "DefaultLoadPlanner DefaultSavePlanner create_default_global_load_plan "
+        "create_default_global_save_plan create_default_local_load_plan "
+        "create_default_local_save_plan"
+    ),
+    "torch.distributed.checkpoint.filesystem": grouped(
+        "FileSystem FileSystemBase FileSystemReader FileSystemWriter SerializationFormat"
+    ),
+    "torch.distributed.checkpoint.format_utils": grouped(
+        "BroadcastingTorchSaveReader DynamicMetaLoadPlanner dcp_to_torch_save torch_save_to_dcp"
+    ),
+    "torch.distributed.checkpoint.hf_storage": grouped(
+        "HuggingFaceStorageReader HuggingFaceStorageWriter"
+    ),
+    "torch.distributed.checkpoint.metadata": grouped(
+        "BytesStorageMetadata ChunkStorageMetadata Metadata MetadataIndex StorageMeta "
+        "TensorProperties TensorStorageMetadata"
+    ),
+    "torch.distributed.checkpoint.optimizer": grouped("load_sharded_optimizer_state_dict"),
+    "torch.distributed.checkpoint.planner": grouped(
+        "BytesIOWriteData LoadItemType LoadPlan LoadPlanner ReadItem SavePlan SavePlanner "
+        "TensorWriteData WriteItem WriteItemType"
+    ),
+    "torch.distributed.checkpoint.planner_helpers": grouped("create_read_items_for_chunk_list"),
+    "torch.distributed.checkpoint.quantized_hf_storage": grouped(
+        "QuantizedHuggingFaceStorageReader"
+    ),
+    "torch.distributed.checkpoint.staging": grouped(
+        "AsyncStager BlockingAsyncStager DefaultStager StagingOptions"
+    ),
+    "torch.distributed.checkpoint.state_dict": grouped(
+        "DictValueType FQNS_T ListDictValueType OptimizerStateType PrimitiveType "
+        "StateDictOptions ValueType get_model_state_dict get_optimizer_state_dict "
+        "get_state_dict set_model_state_dict set_optimizer_state_dict set_state_dict"
+    ),
+    "torch.distributed.checkpoint.state_dict_loader": grouped("load load_state_dict"),
+    "torch.distributed.checkpoint.state_dict_saver": grouped(
+        "AsyncCheckpointerType AsyncSaveResponse async_save save save_state_dict"
+    ),
+    "torch.distributed.checkpoint.stateful": grouped("Stateful StatefulT"),
+    "torch.distributed.checkpoint.storage": grouped("StorageReader StorageWriter WriteResult"),
+    "torch.distributed.checkpoint.utils": grouped("find_state_dict_object find_tensor_shard"),
+    "torch.distributed.collective_utils": grouped(
+        "SyncPayload all_gather all_gather_object_enforce_type broadcast"
+    ),
+    "torch.distributed.config": grouped("compile_on_one_rank use_torchcomms"),
+    "torch.distributed.constants": {"*": ".distributed"},
+    "torch.distributed.debug": grouped("start_debug_server stop_debug_server"),
+    "torch.distributed.device_mesh": {"*": ".distributed"},
+    "torch.distributed.distributed_c10d": {"*": ".distributed"},
+    "torch.distributed.flight_recorder.components.builder": grouped(
+        "build_collectives build_db build_groups_memberships transform_ft"
+    ),
+    "torch.distributed.flight_recorder.components.config_manager": grouped("JobConfig"),
+    "torch.distributed.flight_recorder.components.fr_logger": grouped("FlightRecorderLogger"),
+    "torch.distributed.flight_recorder.components.loader": grouped("read_dir read_dump"),
+    "torch.distributed.flight_recorder.components.types": grouped(
+        "Collective Database EntryState Group MatchInfo MatchState MatchStateRecord "
+        "Membership NCCLCall Op Ref Traceback TypeInfo"
+    ),
+    "torch.distributed.flight_recorder.components.utils": grouped(
+        "add_stack_id_in_entries align_trace_from_beginning check_current_entry_match "
+        "check_no_missing_dump_files check_size_alltoall check_version error_analysis "
+        "find_coalesced_group find_coalesced_group_with_non_p2p format_frame format_frames "
+        "get_version_detail just_print_entries match_coalesced_groups "
+        "match_coalesced_groups_with_non_p2p match_one_event"
+    ),
+    "torch.distributed.flight_recorder.fr_trace": grouped("main"),
+    "torch.distributed.fsdp.api": {"*": ".distributed.fsdp"},
+    "torch.distributed.fsdp.fully_sharded_data_parallel": {"*": ".distributed.fsdp"},
+    "torch.distributed.fsdp.sharded_grad_scaler": {"*": ".distributed.fsdp"},
+    "torch.distributed.fsdp.wrap": {"*": ".distributed.fsdp"},
+    "torch.distributed.launch": grouped("launch main parse_args"),
+    "torch.distributed.launcher.api": grouped("LaunchConfig elastic_launch launch_agent"),
+    "torch.distributed.optim": grouped(
+        "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer as_functional_optim"
+    ),
+    "torch.distributed.optim.optimizer": grouped("DistributedOptimizer"),
+    "torch.distributed.optim.post_localSGD_optimizer": grouped("PostLocalSGDOptimizer"),
+    "torch.distributed.optim.utils": grouped("as_functional_optim register_functional_optim"),
+    "torch.distributed.optim.zero_redundancy_optimizer": grouped("ZeroRedundancyOptimizer"),
+    "torch.distributed.rendezvous": grouped("register_rendezvous_handler rendezvous"),
+    "torch.distributed.run": grouped(
+        "config_from_args determine_local_world_size get_args_parser get_rdzv_endpoint "
+        "get_use_env main parse_args parse_min_max_nnodes run run_script_path"
+    ),
+    "torch.distributed.tensor.debug": grouped("CommDebugMode visualize_sharding"),
+    "torch.distributed.tensor.device_mesh": {"*": ".distributed"},
+    "torch.distributed.tensor.experimental": grouped(
+        "context_parallel implicit_replication local_map register_sharding"
+    ),
+    "torch.distributed.tensor.parallel": grouped(
+        "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput "
+        "PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel "
+        "parallelize_module"
+    ),
+    "torch.distributed.tensor.parallel.api": grouped("parallelize_module"),
+    "torch.distributed.tensor.parallel.fsdp": grouped("DTensorExtensions"),
+    "torch.distributed.tensor.parallel.input_reshard": grouped("input_reshard"),
+    "torch.distributed.tensor.parallel.loss": grouped("loss_parallel"),
+    "torch.distributed.tensor.parallel.style": grouped(
+        "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput "
+        "PrepareModuleOutput RowwiseParallel SequenceParallel"
+    ),
+    "torch.distributed.tensor.placement_types": {"*": ".distributed.tensor"},
+}

@@ -1,0 +1,371 @@
+"""Public names of torch's that rushlight keeps elsewhere, or refuses. Data only; see `aliases`."""
+
+from __future__ import annotations
+
+from rushlight.compat.finder import REFUSES, Entry
+
+DEVICE, QUANTIZED, GROUP, VENDOR = "RL0011", "RL0012", "RL0013", "RL0014"
+CPP, RUNTIME, COMPILER, STORED = "RL0015", "RL0016", "RL0017", "RL0019"
+
+
+def named(module: str, names: str) -> dict[str, str]:
+    return {name: f"{module}:{name}" for name in names.split()}
+
+
+def refuse(code: str, names: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), REFUSES + code)
+
+
+_JIT_TYPES = (
+    "AnyType AwaitType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType "
+    "FutureType IntType InterfaceType ListType NoneType NumberType OptionalType PyObjectType "
+    "RRefType StreamObjType StringType SymBoolType SymIntType TensorType TupleType Type UnionType"
+)
+
+
+# What stands in torch itself.
+ROOT: dict[str, str] = {
+    **named(".jit.ir.types", _JIT_TYPES),
+    **named(".jit.ir.graph", "Block Graph Node Use Value"),
+    **named(".jit.objects.functions", "ScriptFunction ScriptMethod"),
+    **named(".jit.objects.containers", "ScriptDict ScriptList"),
+    **named(".jit.objects.modules", "ScriptModule"),
+    **named(".jit.unit", "CompilationUnit"),
+    **named(".jit.ir.parsing", "parse_ir"),
+    **named(".jit", "fork wait"),
+    **named(".testing.file_check", "FileCheck"),
+    **named(".core.keys", "DispatchKey DispatchKeySet"),
+    "ExcludeDispatchKeyGuard": ".core.keys:ExcludeDispatchKeyGuard",
+    **named(".core.modes", "DisableTorchFunction DisableTorchFunctionSubclass"),
+    **named(".base.schema", "Argument"),
+    "FunctionSchema": ".base.schema:Schema",
+    **named(".library.dispatcher", "parse_schema"),
+    **named(".futures", "Future"),
+    **named(".base.errors", "OutOfMemoryError"),
+    **named(".random", "thread_safe_generator"),
+    **named(".monitor", "AggregationType"),
+    **named(
+        ".amp.autocasting",
+        "get_autocast_ipu_dtype get_autocast_xla_dtype is_autocast_ipu_enabled "
+        "is_autocast_xla_enabled set_autocast_ipu_dtype set_autocast_ipu_enabled "
+        "set_autocast_xla_dtype set_autocast_xla_enabled",
+    ),
+    "AcceleratorError": ".base.errors:AcceleratorError",
+    "FatalError": ".base.errors:FatalError",
+    "JITException": ".jit.runtime.errors:Error",
+    "ErrorReport": REFUSES + RUNTIME,
+    "cpp": REFUSES + CPP,
+    "cudnn_is_acceptable": ".backends:cudnn.is_acceptable",
+    "AVG": ".monitor:AggregationType.AVG",
+    "SUM": ".monitor:AggregationType.SUM",
+    **refuse(
+        RUNTIME,
+        "AliasDb ArgumentSpec BenchmarkConfig BenchmarkExecutionStats BufferDict CallStack Capsule "
+        "Code CompleteArgumentSpec ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable "
+        "DeserializationStorageContext ExecutionPlan Gradient GraphExecutorState IODescriptor "
+        "InferredType LiteScriptModule LockingLogger ModuleDict NoopLogger OperatorInfo "
+        "ParameterDict ScriptClass ScriptClassFunction ScriptDictIterator ScriptDictKeyIterator "
+        "ScriptListIterator ScriptModuleSerializer ScriptObject ScriptObjectProperty "
+        "SerializationStorageContext StaticModule ThroughputBenchmark TracingState "
+        "import_ir_module import_ir_module_from_buffer merge_type_from_type_comment "
+        "parse_type_comment unify_type_list",
+    ),
+    **refuse(STORED, "PyTorchFileReader PyTorchFileWriter"),
+    **refuse(
+        DEVICE,
+        "Event Stream batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt "
+        "batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats "
+        "batch_norm_update_stats",
+    ),
+    **refuse(
+        VENDOR,
+        "cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu "
+        "cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler "
+        "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
+        "fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation "
+        "fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix "
+        "miopen_batch_norm miopen_convolution miopen_convolution_add_relu miopen_convolution_relu "
+        "miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution miopen_rnn "
+        "mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights "
+        "mkldnn_max_pool2d mkldnn_max_pool3d",
+    ),
+    **refuse(
+        QUANTIZED,
+        "choose_qparams_optimized empty_quantized fused_moving_avg_obs_fake_quant int_repr "
+        "q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point "
+        "quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm "
+        "quantized_gru_cell quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d "
+        "quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell",
+    ),
+    **refuse(COMPILER, "sym_fresh_size"),
+}
+
+_STEPS = "adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd"
+STEP_FUNCTIONS = {
+    f"torch.optim.{name}": named(".optim.functional", name) for name in _STEPS.split()
+}
+
+# Quantisation can be imported, as libraries do that offer it; using it refuses.
+_OBSERVERS = (
+    "FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver MovingAverageMinMaxObserver "
+    "MovingAveragePerChannelMinMaxObserver ObserverBase PerChannelMinMaxObserver "
+    "PlaceholderObserver default_fake_quant default_observer default_weight_observer "
+    "default_per_channel_weight_observer"
+)
+_QUANTIZATION = refuse(
+    QUANTIZED,
+    f"{_OBSERVERS} DeQuantStub QConfig QConfigMapping QuantStub QuantWrapper convert "
+    "default_dynamic_qconfig default_qconfig default_qat_qconfig float_qparams_weight_only_qconfig "
+    "fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig "
+    "get_default_qconfig_mapping prepare prepare_qat propagate_qconfig_ quantize quantize_dynamic "
+    "quantize_qat",
+)
+_QUANTIZED_MODULES = refuse(QUANTIZED, "Conv1d Conv2d Conv3d Embedding FloatFunctional Linear LSTM")
+
+PUBLIC_ALIASES: dict[str, Entry] = {
+    **dict.fromkeys(
+        (
+            "torch.ao.quantization",
+            "torch.ao.quantization.observer",
+            "torch.quantization",
+            "torch.ao.quantization.fake_quantize",
+            "torch.ao.quantization.qconfig",
+        ),
+        _QUANTIZATION,
+    ),
+    "torch.ao.quantization.quantize_fx": refuse(
+        QUANTIZED, "convert_fx fuse_fx prepare_fx prepare_qat_fx"
+    ),
+    **dict.fromkeys(
+        (
+            "torch.ao.nn.quantized",
+            "torch.ao.nn.quantized.dynamic",
+            "torch.nn.quantized",
+            "torch.ao.nn.intrinsic",
+            "torch.ao.nn.qat",
+        ),
+        _QUANTIZED_MODULES,
+    ),
+    # ------------------------------------------------------------ names of modules that exist
+    "torch.fft": named(".core.tensor", "Tensor"),
+    "torch.jit": named(".jit.unit", "CompilationUnit"),
+    "torch.utils.dlpack": named(".profiler.devices", "DLDeviceType"),
+    "torch.autograd.graph": refuse(
+        COMPILER,
+        "region_activation_memory_budget set_override_stale_capture_stream "
+        "set_warn_on_accumulate_grad_stream_mismatch",
+    ),
+    "torch.autograd.grad_mode": refuse(COMPILER, "enforce_grad_layout_policy"),
+    "torch.autograd.function": refuse("RL0001", "NestedIOFunction"),
+    "torch.autograd.profiler_util": refuse(
+        RUNTIME, "EventMetadata FormattedTimesMixin Kernel MemRecordsAcc StringTable"
+    ),
+    "torch.autograd.profiler": refuse(
+        RUNTIME, "EnforceUnique KinetoStepTracker MemRecordsAcc load_nvprof parse_nvprof_trace"
+    ),
+    "torch.compiler": refuse(
+        COMPILER,
+        "keep_portable_guards_unsafe keep_tensor_guards_unsafe load_cache_artifacts "
+        "load_compiled_function save_cache_artifacts set_enable_guard_collectives "
+        "skip_all_guards_unsafe skip_guard_on_all_nn_modules_unsafe skip_guard_on_globals_unsafe "
+        "skip_guard_on_inbuilt_nn_modules_unsafe wrap_numpy",
+    ),
+    "torch.export": refuse(COMPILER, "Constraint"),
+    "torch.export.custom_obj": refuse(COMPILER, "ScriptObjectMeta"),
+    "torch.export.decomp_utils": named(".export", "CustomDecompTable"),
+    "torch.export.passes": refuse(DEVICE, "move_to_device_pass"),
+    "torch.nn.modules.linear_cross_entropy_options": refuse("RL0001", "LinearCrossEntropyOptions"),
+    "torch.nn.modules": refuse("RL0001", "LinearCrossEntropyOptions"),
+    "torch.multiprocessing.pool": {
+        "Pool": "multiprocessing.pool:Pool",
+        **refuse("RL0001", "clean_worker"),
+    },
+    "torch.serialization": {
+        **refuse(STORED, "StorageType normalize_storage_type skip_data storage_to_tensor_type"),
+        **refuse(DEVICE, "validate_cuda_device validate_hpu_device"),
+        **named("tempfile", "mkdtemp"),
+    },
+    "torch.sparse": {
+        **refuse(
+            DEVICE,
+            "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
+            "SparseSemiStructuredTensorCUTLASS to_sparse_semi_structured",
+        ),
+        "solve": ".sparse:spsolve",
+    },
+    "torch.fx.passes.splitter_base": refuse(
+        STORED,
+        "FxNetAccNodesFinder FxNetSplitterInternalError NodeEvent NodeEventTracker "
+        "SplitResult Subgraph generate_inputs_for_submodules",
+    ),
+    "torch.fx.passes.param_fetch": refuse(
+        STORED, "default_matching extract_attrs_for_lowering lift_lowering_attrs_to_nodes"
+    ),
+    "torch.fx.passes.regional_inductor": refuse(COMPILER, "regional_inductor"),
+    "torch.fx.passes.regional_inductor_invoke_subgraph": refuse(
+        COMPILER, "regional_inductor_invoke_subgraph"
+    ),
+    "torch.fx.passes.reinplace": refuse(COMPILER, "reinplace"),
+    "torch.fx.experimental.meta_tracer": refuse(
+        COMPILER,
+        "MetaAttribute MetaDeviceAttribute MetaProxy MetaTracer embedding_override "
+        "functional_relu_override gen_constructor_wrapper manual_meta_overrides "
+        "nn_layernorm_override proxys_to_metas symbolic_trace torch_abs_override "
+        "torch_nn_relu_override torch_relu_override torch_where_override",
+    ),
+    "torch.fx.experimental.dynamic_spec": refuse(
+        COMPILER,
+        "DictSpec IntVar IntermediateSpec LeafIntSpec LeafSpec ObjectSpec ParamsSpec SeqSpec "
+        "ShapeVar ShapesSpec TensorSpec",
+    ),
+    "torch.fx.experimental.recording": refuse(
+        COMPILER,
+        "FakeTensorMeta NotEqualError ShapeEnvEvent record_shapeenv_event "
+        "replay_shape_env_events shape_env_check_state_equal",
+    ),
+    "torch.fx.experimental.schema_type_annotation": refuse(STORED, "AnnotateTypesWithSchema"),
+    "torch.fx.graph_module": refuse(STORED, "reduce_package_graph_module"),
+    "torch.fx.proxy": refuse(COMPILER, "MetaProxy"),
+    "torch.fx.traceback": refuse(
+        COMPILER,
+        "NodeSource NodeSourceAction get_current_replay_node get_graph_provenance_json "
+        "set_current_replay_node",
+    ),
+    "torch.fx.passes.split_module": refuse(STORED, "split_module_simple"),
+    "torch.fx.passes.split_utils": refuse(STORED, "move_non_tensor_nodes_on_boundary"),
+    "torch.fx.experimental.symbolic_shapes": refuse(
+        COMPILER,
+        "SYMPY_INTERP Specialization SubclassSymbolicContext SymIntEqByExpr "
+        "SymIntSymbolicContext TrackedFake ValueRangesSLoc canonicalize_bool_expr "
+        "check_consistent compute_unbacked_bindings create_contiguous is_accessor_node "
+        "is_symbol_binding_fx_node rebind_unbacked resolve_unbacked_bindings",
+    ),
+    "torch.fx.experimental.proxy_tensor": {
+        **refuse(
+            COMPILER,
+            "DecompositionInterpreter PythonKeyTracer dispatch_trace handle_sym_dispatch "
+            "maybe_disable_thunkify maybe_enable_thunkify selective_decompose",
+        ),
+        **named(".types", "py_sym_types"),
+    },
+    "torch.fx.experimental.sym_node": {
+        **refuse(
+            COMPILER,
+            "DynamicInt magic_methods method_to_operator sym_acos sym_asin sym_atan sym_cos "
+            "sym_cosh sym_log2 sym_sin sym_sinh sym_tan sym_tanh",
+        ),
+        **named(".symbolic.numbers", "sym_sqrt"),
+    },
+    "torch.fx.experimental.optimization": {
+        "*": ".fx.passes.optimization",
+        **refuse(VENDOR, "MklSubgraph gen_mkl_autotuner modules_to_mkldnn use_mkl_length"),
+    },
+    "torch.nested": refuse("RL0001", "masked_select narrow nested_tensor_from_jagged"),
+    "torch.nn.attention.flex_attention": refuse(COMPILER, "FlexKernelOptions"),
+    "torch.utils.hooks": refuse("RL0001", "BackwardHook"),
+    "torch.utils.data.backward_compatibility": refuse("RL0001", "worker_init_fn"),
+    "torch.utils.data.graph": refuse("RL0001", "traverse traverse_dps"),
+    "torch.utils.data.graph_settings": refuse(
+        "RL0001",
+        "apply_random_seed apply_sharding apply_shuffle_seed apply_shuffle_settings "
+        "get_all_graph_pipes",
+    ),
+    "torch.multiprocessing.reductions": {
+        **refuse(
+            "RL0001",
+            "SharedCache StorageWeakRef fd_id init_reductions rebuild_cuda_tensor rebuild_event "
+            "rebuild_meta_tensor rebuild_nested_tensor rebuild_sparse_compressed_tensor "
+            "rebuild_sparse_coo_tensor rebuild_storage_empty rebuild_storage_fd "
+            "rebuild_storage_filename rebuild_tensor rebuild_typed_storage "
+            "rebuild_typed_storage_child reduce_event reduce_nested_tensor reduce_sparse_tensor "
+            "reduce_storage reduce_tensor reduce_typed_storage reduce_typed_storage_child "
+            "shared_cache storage_from_cache",
+        ),
+    },
+    "torch.amp.autocast_mode": refuse(COMPILER, "autocast_decorator"),
+    "torch.amp.grad_scaler": named(".amp.scaler", "OptState"),
+    "torch.autograd": {
+        **refuse("RL0001", "NestedIOFunction"),
+        **refuse(COMPILER, "enforce_grad_layout_policy"),
+    },
+    "torch.autograd.variable": refuse("RL0001", "VariableMeta"),
+    "torch.optim": refuse("RL0001", "swap_in_optimizer_params_and_state"),
+    "torch.nn.modules.module": refuse("RL0001", "register_module_backward_hook"),
+    "torch.overrides": refuse(COMPILER, "redispatch_function"),
+    # ------------------------------------------------------------ devices
+    **{f"torch.cuda.{name}": {"*": ".cuda"} for name in ("graphs", "memory", "random", "streams")},
+    "torch.cuda.amp.autocast_mode": {"*": ".amp.cuda"},
+    "torch.cuda.amp.grad_scaler": {"*": ".amp.cuda"},
+    "torch.cuda.amp": ".amp.cuda",
+    "torch.cuda.amp.common": named(".amp.cuda", "amp_definitely_not_available"),
+    "torch.cpu.amp.autocast_mode": {"*": ".amp.cpu"},
+    "torch.cpu.amp.grad_scaler": {"*": ".amp.cpu"},
+    "torch.accelerator.graphs": {"*": ".accelerator"},
+    "torch.accelerator.memory": {"*": ".accelerator"},
+    "torch.mtia": ".xpu",
+    # ------------------------------------------------------------ files of public modules
+    "torch.signal.windows.windows": {"*": ".signal.windows"},
+    "torch.masked.maskedtensor": {"*": ".masked"},
+    "torch.masked.maskedtensor.core": {"*": ".masked"},
+    "torch.masked.maskedtensor.creation": {"*": ".masked"},
+    "torch.nn.parallel.data_parallel": {"*": ".nn.parallel"},
+    "torch.nn.parallel.parallel_apply": {"*": ".nn.parallel"},
+    "torch.nn.parallel.replicate": {"*": ".nn.parallel"},
+    "torch.nn.parallel.scatter_gather": {"*": ".nn.parallel"},
+    "torch.nn.parallel.distributed": {"*": ".nn.parallel"},
+    "torch.nn.parallel.comm": refuse(
+        DEVICE, "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter"
+    ),
+    "torch.multiprocessing.spawn": {
+        "*": ".multiprocessing",
+        "SpawnContext": ".multiprocessing:ProcessContext",
+    },
+    "torch.multiprocessing.queue": {
+        **named("multiprocessing.queues", "Queue SimpleQueue"),
+        **refuse("RL0001", "ConnectionWrapper"),
+    },
+    "torch.fx.passes.pass_manager": ".fx.passes.pass_manager",
+    "torch.fx.experimental.merge_matmul": ".fx.passes.merge_matmul",
+    "torch.fx.experimental.debug": refuse(STORED, "set_trace"),
+    "torch.fx.passes.utils.matcher_with_name_node_map_utils": refuse(
+        STORED, "SubgraphMatcherWithNameNodeMap"
+    ),
+    "torch.fx.passes.annotate_getitem_nodes": refuse(STORED, "annotate_getitem_nodes"),
+    "torch.fx.passes.graph_transform_observer": refuse(STORED, "GraphTransformObserver"),
+    "torch.backends.xeon.run_cpu": refuse(VENDOR, "create_args main"),
+    "torch.optim.adamw": {"AdamW": ".optim:AdamW", **STEP_FUNCTIONS["torch.optim.adamw"]},
+    **{path: names for path, names in STEP_FUNCTIONS.items() if path != "torch.optim.adamw"},
+    "torch.autograd.profiler_legacy": named(".autograd.profiler", "profile"),
+    "torch.jit.generate_bytecode": refuse(RUNTIME, "format_bytecode generate_upgraders_bytecode"),
+    "torch.jit.unsupported_tensor_ops": refuse(RUNTIME, "execWrapper"),
+    "torch.utils.model_zoo": {
+        **named(".hub", "download_url_to_file load_state_dict_from_url"),
+        "load_url": ".hub:load_state_dict_from_url",
+    },
+    "torch.utils.backend_registration": {
+        "rename_privateuse1_backend": ".utils:rename_privateuse1_backend",
+        **refuse(DEVICE, "generate_methods_for_privateuse1_backend"),
+    },
+    "torch.utils.benchmark.utils": {"*": ".utils.benchmark"},
+    "torch.utils.benchmark.utils.common": {"*": ".utils.benchmark"},
+    "torch.utils.benchmark.utils.timer": {"*": ".utils.benchmark"},
+    "torch.utils.cpp_backtrace": refuse(CPP, "get_cpp_backtrace"),
+    "torch.utils.mkldnn": refuse(
+        VENDOR,
+        "MkldnnBatchNorm MkldnnConv1d MkldnnConv2d MkldnnConv3d MkldnnLinear MkldnnPrelu to_mkldnn",
+    ),
+    "torch.utils.show_pickle": refuse(STORED, "DumpUnpickler FakeClass FakeObject main"),
+    "torch.utils.throughput_benchmark": refuse(
+        RUNTIME, "ExecutionStats ThroughputBenchmark format_time"
+    ),
+    "torch.nn.cpp": refuse(CPP, "ModuleWrapper OrderedDictWrapper"),
+    "torch.sparse.semi_structured": {"*": ".sparse"},
+    "torch.numa.binding": refuse(DEVICE, "AffinityMode NumaOptions"),
+    "torch.utils.cpp_extension": refuse(
+        CPP,
+        "BuildExtension CUDAExtension CppExtension SyclExtension check_compiler_is_gcc "
+        "check_compiler_ok_for_platform get_compiler_abi_compatibility_and_version "
+        "get_cxx_compiler get_default_build_root include_paths is_ninja_available library_paths "
+        "load load_inline remove_extension_h_precompiler_headers verify_ninja_availability",
+    ),
+}
