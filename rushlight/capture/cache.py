@@ -60,6 +60,21 @@ def forget_counts() -> None:
     TOTALS.clear()
 
 
+PARSING = threading.RLock()
+
+
+def parsed(text: str) -> ast.Module:
+    """The tree of a text. CPython 3.11 counts the depth of trees for all threads together, and
+    raises SystemError where two make one at the same time."""
+    with PARSING:
+        for _ in range(20):
+            try:
+                return ast.parse(text)
+            except SystemError:
+                continue  # a thread that is not ours to wait for
+        return ast.parse(text)
+
+
 class Jump:
     """Continue with another compiled function; returned to `drive`, so that loops do not nest."""
 
@@ -284,7 +299,7 @@ class CompiledCode:
         """Compile the dispatcher. It carries the user's file and line, for what a native step
         raises to point there."""
         version = self.version + 1
-        tree = ast.parse(self.source(version))
+        tree = parsed(self.source(version))
         dispatch: Any = tree.body[0].body[0]  # type: ignore[attr-defined]
         lines = self.lines[: len(self.shown_entries())]
         for entry, line in zip(dispatch.body, [*lines, self.code.co_firstlineno]):
