@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from rushlight.base.errors import MissingFeature
 from rushlight.base.lazy import namespace
 from rushlight.opset import families, registry
 
@@ -83,11 +84,13 @@ def __dir__() -> list[str]:
     return sorted({*registry.PACKETS, *__all__})
 
 
+class LibraryNotLoaded(MissingFeature, OSError):
+    """An OSError too, as of a library that the system cannot load."""
+
+
 def load_library(path: str) -> None:
     """Refused: operators are written in Python, not loaded from shared objects."""
-    from rushlight.base.errors import MissingFeature
-
-    raise MissingFeature(f"ops.load_library({path!r})", code="RL0301")
+    raise LibraryNotLoaded(f"ops.load_library({path!r})", code="RL0301")
 
 
 def import_module(module: str) -> None:
