@@ -236,7 +236,10 @@ class Optimizer:
                 if set_to_none:
                     value.grad = None
                 else:
-                    value.grad.detach_()
+                    if value.grad.grad_fn is None:
+                        value.grad.requires_grad_(False)
+                    else:
+                        value.grad.detach_()
                     value.grad.zero_()
 
     def step(self, closure: Any = None) -> Any:
