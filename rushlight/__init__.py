@@ -124,7 +124,7 @@ for _module, _names in (
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "__future__", "accelerator", "amp", "ao", "autograd", "backends", "compat", "compiler",
+        "__future__", "accelerator", "amp", "autograd", "backends", "classes", "compat", "compiler",
         "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional",
         "futures", "fx", "hub", "jit", "library", "linalg", "masked", "monitor", "mps",
         "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "profiler",

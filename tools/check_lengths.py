@@ -7,8 +7,8 @@ from pathlib import Path
 
 LIMIT = 900
 FOLDERS = ("rushlight", "tests")
-# Data that a program writes.
-GENERATED = ("tests/reference/", "rushlight/compat/homes.py")
+# Recorded data, written by a program and read by none but the tests.
+GENERATED = ("tests/reference/",)
 
 
 def too_long(root: Path) -> list[tuple[int, str]]:

@@ -489,6 +489,13 @@ REASONS: dict[str, Reason] = {
         "A graph gives values, of which the output is put together anew.",
         "Return a clone, or a view of the argument.",
     ),
+    "RL0762": Reason(
+        "a write to a view by strides of shape {sizes}, which shows memory outside of the tensor "
+        "of shape {source} that it was taken of, cannot be traced",
+        "In a graph a write gives that tensor a new value, which the rest of the memory is no part "
+        "of.",
+        "Take the view of a tensor that has all of the memory.",
+    ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
         "They are arguments of its graphs, in the order in which the module had them.",

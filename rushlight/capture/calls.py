@@ -228,9 +228,10 @@ class Tracer(Operators):
         new = Obj(cls.__new__, const(cls.__new__))
         made = self.real(self.call(new, [Obj(cls, const(cls)), *args], kwargs))
         if isinstance(made, New) and issubclass(made.cls, cls):
-            init = made.cls.__init__
+            kind: Any = made.cls
+            init = kind.__init__
             if isinstance(init, types.FunctionType):
-                self.guard("is", const(made.cls).attr("__init__"), init)
+                self.guard("is", const(kind).attr("__init__"), init)
                 self.call(Obj(init, const(init)), [made, *args], kwargs)
             elif init is not object.__init__:
                 raise Break(f"construct {cls.__name__}")

@@ -191,8 +191,9 @@ def call_with(
         raise Break("functional_call of a module that holds a tensor twice")
     found = None if args is None else t.real(args)
     is_none = found is None or (isinstance(found, Const) and found.value is None)
-    is_tuple = isinstance(found, Seq) and found.kind is tuple
-    positional = [] if is_none else list(found.items) if is_tuple else [found]
+    positional: list[Any] = [] if is_none else [found]
+    if isinstance(found, Seq) and found.kind is tuple:
+        positional = list(found.items)
     named = {} if kwargs is None or not t.truth(kwargs) else dict(t.real(kwargs).items)
     before = t.world.replaced
     replaced = dict(before)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry, history
+from rushlight.core.fake import FakeTensor, listed_items
 from rushlight.core.op import OpOverload, Refused, Tag, find_overload
 from rushlight.core.state import (
     BELOW_FUNCTIONAL,
@@ -93,9 +94,20 @@ class ViewStep:
             if strides_of(value) != strides or value._offset != offset:
                 raise error("RL0742", sizes=sizes, strides=strides)
 
+    def is_inside(self) -> bool:
+        """Whether a view by strides shows elements of its source only, not others of its memory."""
+        sizes, strides, start = self.source
+        size, stride, offset = (*self.args, None)[:3]
+        offset = 0 if offset is None else offset - start
+        needed = geometry.storage_extent(size, stride, offset)
+        held = geometry.storage_extent(sizes, strides)
+        return geometry.decided(offset >= 0) and geometry.decided(needed <= held)
+
     def inverse(self, source: Tensor, changed: Tensor) -> Any:
         """`source` with this view of it replaced by `changed`."""
         self.check(source)
+        if self.source is not None and not self.is_inside():
+            raise error("RL0762", sizes=self.args[0], source=self.source[0])
         rule = self.op.rule("inverse")
         if rule is None or isinstance(rule, Refused):
             raise error("RL0702", NotImplementedError, op=self.op.name())
@@ -242,7 +254,9 @@ class FunctionalTensor(Tensor):
 
     def tolist(self) -> Any:
         sync(self)
-        return self.functional_value.tolist()
+        value = self.functional_value
+        is_unknown = isinstance(value, FakeTensor) and value.constant is None
+        return listed_items(self) if is_unknown else value.tolist()
 
     def __repr__(self, *, tensor_contents: object = None) -> str:  # type: ignore[override]
         return f"FunctionalTensor({self.functional_value!r})"

@@ -129,7 +129,7 @@ CODES = (
     "RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0629", "RL0630",
     "RL0631", "RL0632", "RL0633", "RL0634", "RL0702", "RL0710", "RL0711",
     "RL0717", "RL0735", "RL0741", "RL0742", "RL0743",
-    "RL0760", "RL0761",
+    "RL0760", "RL0761", "RL0762",
 )  # fmt: skip
 # Views that eager execution lets nobody use once their base was written.
 AMBIGUOUS = (

@@ -246,3 +246,14 @@ def test_what_was_set_to_a_repeated_output_keeps_its_own_history(compiler):
         (product.sum() + made.sum() * 2).backward()
         seen.append((product.tolist(), x.grad.tolist()))
     assert seen[0] == seen[1]
+
+
+def test_a_write_outside_of_what_a_view_was_taken_of_is_refused():
+    def f(a):
+        return a.resize_(2).as_strided_((2,), (1,), 2).mul_(2)
+
+    x = torch.ones(4)
+    assert f(x).tolist() == [2, 2]
+    with pytest.raises(RuntimeError) as caught:
+        aot_function(f, nop)(torch.ones(4))
+    assert caught.value.code == "RL0762"

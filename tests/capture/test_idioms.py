@@ -13,19 +13,27 @@ import pytest
 
 import rushlight as torch
 import rushlight.nn.functional as F
+from rushlight import compat
 from rushlight.capture.marks import graph_break
-from rushlight.compat import install
 from rushlight.compiler import compiling
 
 SOURCE = pathlib.Path(__file__).with_name("idioms.py")
 RECORDED = json.loads((SOURCE.parent.parent / "reference" / "capture" / "idioms.json").read_text())
 
 
+@pytest.fixture(autouse=True, scope="module")
+def torch_is_rushlight():
+    compat.install()
+    yield
+    compat.uninstall()
+
+
 def load(name):
-    install()
+    compat.install()
     module = sys.modules[name] = types.ModuleType(name)
     module.__dict__.update(torch=torch, nn=torch.nn, F=F, np=np, graph_break=graph_break)
     exec(compile(SOURCE.read_text(), str(SOURCE), "exec"), module.__dict__)
+    compat.uninstall()
     return module.__dict__
 
 

@@ -11,6 +11,7 @@ import rushlight as torch
 from rushlight.base import pytree
 from rushlight.base.treetexts import treespec_dumps, treespec_loads
 from rushlight.export import Dim, default_decompositions, export
+from rushlight.symbolic.checks import check
 
 aten = torch.ops.aten
 Pair = namedtuple("Pair", "left right")
@@ -123,3 +124,42 @@ def test_recurrent_layers_over_texts_of_any_length(kind, batch_first):
                 torch.testing.assert_close(one, other, check_stride=False)
             (grad,) = torch.autograd.grad(sum([part.square().sum() for part in found]), x)
             torch.testing.assert_close(grad, wanted)
+
+
+def test_buffers_of_two_names_are_one_value():
+    class Doubles(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("first", torch.ones(2))
+            self.register_buffer("second", self.first)
+
+        def forward(self, x):
+            self.first.mul_(2)
+            return x + self.second
+
+    for strict in (True, False):
+        program = export(Doubles(), (torch.ones(2),), strict=strict)
+        file = io.BytesIO()
+        torch.export.save(program, file)
+        file.seek(0)
+        eager = Doubles()
+        modules = [torch.export.load(file).module(), program.run_decompositions().module()]
+        for _ in range(3):
+            expected = eager(torch.ones(2)).tolist()
+            assert [module(torch.ones(2)).tolist() for module in modules] == [expected] * 2
+
+
+def test_lists_of_elements_are_sizes():
+    class Splits(torch.nn.Module):
+        def forward(self, sizes, x):
+            first, second = sizes.tolist()
+            check(first >= 0)
+            check(second >= 0)
+            check(first + second == x.shape[0])
+            return x.split([first, second]), sizes.view(1, 2).tolist()[0][1] + 1
+
+    program = export(Splits(), (torch.tensor([2, 3]), torch.arange(5)))
+    (one, other), number = program.module()(torch.tensor([1, 4]), torch.arange(5))
+    assert (one.tolist(), other.tolist(), number) == ([0], [1, 2, 3, 4], 5)
+    with pytest.raises(RuntimeError):
+        program.module()(torch.tensor([1, 3]), torch.arange(5))
