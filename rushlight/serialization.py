@@ -27,9 +27,7 @@ from rushlight.io.rebuild import layout_of as _get_layout
 
 DEFAULT_PROTOCOL = 2
 # What `load` takes as `map_location`.
-MAP_LOCATION: TypeAlias = (
-    Callable[[Storage, str], Storage] | _device | str | dict[str, str] | None
-)
+MAP_LOCATION: TypeAlias = Callable[[Storage, str], Storage] | _device | str | dict[str, str] | None
 UnpicklingError = _pickle.UnpicklingError
 
 __all__ = [

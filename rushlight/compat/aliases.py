@@ -566,6 +566,9 @@ ALIASES: dict[str, Entry] = {
         "aot_autograd_check": ".library.checking:check_aot",
     },
     "torch.testing._internal.optests.generate_tests": same(".library", "opcheck OpCheckError"),
+    "torch.jit.annotations": {
+        **same(".jit.scripting.api", "BroadcastingList1 BroadcastingList2 BroadcastingList3"),
+    },
     "torch.jit": {
         **bare(".jit", "_script_if_tracing"),
         **absent("_get_trace_graph"),

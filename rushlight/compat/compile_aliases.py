@@ -65,6 +65,7 @@ COMPILE_ALIASES: dict[str, Entry] = {
         "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs normalize_gm",
     ),
     "torch._dynamo.utils": {
+        **named(_BACKENDS, "is_compile_supported"),
         **named(".base.counters", "counters"),
         **named(".testing.comparison", "same"),
     },

@@ -227,6 +227,13 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         **refuse(COMPILER, "FlexKernelOptions"),
     },
     "torch.utils.hooks": refuse("RL0001", "BackwardHook"),
+    "torch.ao.quantization": refuse(
+        QUANTIZED,
+        "DeQuantStub FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver "
+        "MovingAverageMinMaxObserver ObserverBase QConfig QConfigMapping QuantStub QuantWrapper "
+        "convert fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig "
+        "get_default_qconfig_mapping prepare prepare_qat quantize quantize_dynamic quantize_qat",
+    ),
     "torch.utils.data.backward_compatibility": refuse("RL0001", "worker_init_fn"),
     "torch.utils.data.graph": refuse("RL0001", "traverse traverse_dps"),
     "torch.utils.data.graph_settings": refuse(

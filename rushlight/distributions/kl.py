@@ -31,7 +31,6 @@ from rushlight.distributions.discrete import (
     OneHotCategorical,
     Poisson,
 )
-from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.multivariate import (
     LowRankMultivariateNormal,

@@ -104,8 +104,6 @@ def factors(mask: Any, with_: Settings, taps: int) -> Any:
 deform_conv2d_backward: OpOverload
 
 
-
-
 def weight_rows(weight: Any, groups: int) -> Any:
     return weight.reshape(groups, weight.shape[0] // groups, -1)
 
@@ -171,9 +169,7 @@ def _(
 
 
 @deform_conv2d.kernel
-def _(
-    xp: Any, input: Any, weight: Any, offset: Any, mask: Any, bias: Any, *settings: Any
-) -> Any:
+def _(xp: Any, input: Any, weight: Any, offset: Any, mask: Any, bias: Any, *settings: Any) -> Any:
     with_ = Settings(*settings)
     kernel, rows = weight.shape[2:], weight_rows(widen(weight), with_.groups)
     taps = kernel[0] * kernel[1]
@@ -222,9 +218,7 @@ def _(
     over_input, over_weight = np.zeros(input.shape, rows.dtype), np.zeros(rows.shape, rows.dtype)
     over_offset, over_mask = np.zeros(offset.shape, rows.dtype), np.zeros(mask.shape, rows.dtype)
     for number, (flow, picture, moved, mark) in enumerate(
-        zip(
-            widen(grad), widen(input), widen(offset), marks(mask, with_, len(input)), strict=True
-        )
+        zip(widen(grad), widen(input), widen(offset), marks(mask, with_, len(input)), strict=True)
     ):
         found = Taps(moved, kernel, picture.shape[1:], with_)
         planes, marked = grouped(picture, with_), factors(mark, with_, taps)
