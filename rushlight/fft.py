@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.base.lazy import namespace
+from rushlight.core.tensor import Tensor
 from rushlight.opset import registry
 
 NAMES = (
@@ -12,7 +13,11 @@ NAMES = (
     "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft",
     "rfft2", "rfftfreq", "rfftn",
 )  # fmt: skip
-__all__ = list(NAMES)
+# torch: some functions are not among the names that the module lists.
+__all__ = [
+    "Tensor",
+    *[name for name in NAMES if name not in ("hfft2", "hfftn", "ihfft2", "ihfftn")],
+]
 
 
 def _find(name: str) -> Any:

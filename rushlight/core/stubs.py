@@ -16,6 +16,7 @@ import numpy as np
 
 from rushlight.base.naming import module_name
 from rushlight.base.schema import parameter_name
+from rushlight.core.binding import KEYWORD_ALIASES
 from rushlight.core.dispatch import QUIET, call, packet_call
 from rushlight.core.op import is_replaced
 from rushlight.core.return_types import class_for, named_result
@@ -82,6 +83,10 @@ def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) 
             while count and values[count - 1] is defaults[count - 1]:
                 count -= 1
             start = next((at for at in range(count) if values[at] is missing), count)
+            if not KEYWORD_ALIASES.keys().isdisjoint(keywords):
+                # A default may stand for an argument that is given under another name.
+                kept = [at for at in range(start) if values[at] is defaults[at]]
+                start = kept[0] if kept else start
             for at in range(start, count):
                 if values[at] is not defaults[at]:
                     keywords[names[at]] = values[at]

@@ -338,3 +338,20 @@ def test_the_quick_case_is_for_calls_without_a_dtype(name: str) -> None:
     op = getattr(torch.ops.aten, name).default
     assert op.direct(torch.ones(3), torch.float64).dtype is torch.float64
     assert op.direct(torch.ones(3), None).dtype is torch.float32
+
+
+@pytest.mark.parametrize(
+    ("call", "same"),
+    [
+        (lambda x: torch.nansum(x, axis=0, keepdim=True), lambda x: torch.nansum(x, 0, True)),
+        (lambda x: torch.sum(x, axis=1, keepdims=True), lambda x: x.sum(1, True)),
+        (
+            lambda x: torch.fft.fft(x, axis=0, norm="ortho"),
+            lambda x: torch.fft.fft(x, None, 0, "ortho"),
+        ),
+        (lambda x: torch.argmax(x, axis=0, keepdim=True), lambda x: x.argmax(0, True)),
+    ],
+)
+def test_an_argument_by_another_name_before_one_by_its_own(call, same):
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(call(x), same(x))

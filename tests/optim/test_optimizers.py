@@ -467,3 +467,11 @@ def test_subclasses_may_have_constructors_of_their_own():
     assert list(inspect.signature(Slow).parameters) == ["params", "slowness"]
     group = Slow([leaf(1.0)], 4.0).param_groups[0]
     assert (group["lr"], group["eps"], group["betas"]) == (0.25, 1e-6, (0.9, 0.999))
+
+
+def test_gradients_that_are_views_are_zeroed():
+    layer = torch.nn.Linear(1, 1)
+    with torch.no_grad():
+        layer.weight.grad = torch.ones(2, 1)[:1]
+    torch.optim.SGD(layer.parameters(), 1.0).zero_grad(set_to_none=False)
+    assert layer.weight.grad.tolist() == [[0.0]]
