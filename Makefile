@@ -27,7 +27,7 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit laws lint conformance bench reference docs index clean
+.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit python314 laws lint conformance bench reference docs index clean
 
 help:
 	@echo "make venv         set up .venv"
@@ -39,6 +39,7 @@ help:
 	@echo "make fuzz         random programs, compiled and eager (FUZZ_AOT=20000): twenty minutes"
 	@echo "make fuzz-capture random Python programs, captured and native (FUZZ_CAPTURE=10000): half an hour"
 	@echo "make fuzz-jit     random programs, scripted and traced, and changed archives (FUZZ_SCRIPT=5000, FUZZ_ARCHIVE=5000): half an hour"
+	@echo "make python314    capture on CPython 3.14, under node: two minutes"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, transforms, tracing, memory, scripting, models, training, import time beside PyTorch"
@@ -76,6 +77,12 @@ fuzz: fuzz-aot fuzz-capture fuzz-jit
 
 fuzz-capture: $(STAMP)
 	FUZZ_CAPTURE=$(FUZZ_CAPTURE) $(BIN)/python -m pytest -q -n $(JOBS) -m slow tests/capture/test_fuzz.py $(ARGS)
+
+# CPython 3.14 without NumPy, under node: what of capture depends on the bytecode.
+python314: $(STAMP)
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "node and npm are needed: CPython 3.14 comes as an npm package"; exit 1; }
+	npm install --silent --no-audit --no-fund --prefix build/python314 pyodide@314
+	$(BIN)/python -m pytest -q tests/capture/test_other_pythons.py $(ARGS)
 
 fuzz-aot: $(STAMP)
 	FUZZ_AOT=$(FUZZ_AOT) $(BIN)/python -m pytest -q -n $(JOBS) -m slow -k test_many_programs tests/aot/test_aliasing.py $(ARGS)

@@ -20,6 +20,7 @@ from rushlight.base.config import config as _config
 from rushlight.base.lazy import namespace as _namespace
 from rushlight.core import device as _devices
 from rushlight.core import dtype as _dtypes
+from rushlight.core import ports as _ports
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
 from rushlight.core.size import Size
@@ -123,7 +124,7 @@ for _module, _names in (
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "__future__", "accelerator", "amp", "autograd", "backends", "compat", "compiler",
+        "__future__", "accelerator", "amp", "autograd", "backends", "classes", "compat", "compiler",
         "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional",
         "futures", "fx", "hub", "jit", "library", "linalg", "masked", "monitor", "mps",
         "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "profiler",
@@ -175,6 +176,19 @@ def is_tensor(obj: Any) -> bool:
     """Whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)
 
+
+def _native(module: str, name: str) -> Any:
+    """A function of the code generator, which is loaded when it is first called."""
+    return lambda *given: getattr(_import_module(f"rushlight.codegen.{module}"), name)(*given)
+
+
+# Native kernels are loaded with the first call that is large enough for them.
+_ports.fill(
+    native_text=_native("eager", "text_kernel"),
+    native_lowered=_native("eager", "lowered_kernel"),
+    native_loop=_native("byhand", "loop"),
+    native_kernels=_native("kernels", "available"),
+)
 
 if _config.anomaly:
     from rushlight.autograd.anomaly import detect_everywhere as _detect_everywhere

@@ -51,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             full=options.traceback,
             missing=options.missing,
         )
+    if options.command == "package":
+        return _package(options)
     if options.command == "doctor":
         return _doctor(options)
     if options.command == "explain":
@@ -109,6 +111,28 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("target", metavar="TARGET", help="script, folder or archive; with -m a module")
 
+    package = commands.add_parser(
+        "package",
+        help="compile an exported program ahead of time",
+        description="Write an exported program as a package of machine code, which loads without "
+        "a compiler: rushlight.deploy.load_package(PATH). A package is a program: load only "
+        "what you would run.",
+        allow_abbrev=False,
+    )
+    package.add_argument("program", metavar="MODEL.pt2", help="what torch.export.save wrote")
+    package.add_argument(
+        "-o", "--output", metavar="PATH", required=True, help="a folder, or a file *.pt2 or *.zip"
+    )
+    package.add_argument(
+        "--target",
+        metavar="NAME",
+        action="append",
+        help="instructions to make code for, the best first: host, x86-64, x86-64-v2 to -v4",
+    )
+    package.add_argument(
+        "--c", metavar="NAME", dest="library", help="write a C library NAME into the folder instead"
+    )
+
     doctor = commands.add_parser(
         "doctor",
         help="describe this installation",
@@ -140,6 +164,29 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain.add_argument("code", metavar="CODE", help="as the error shows it, such as RL0401")
     return parser
+
+
+# -------------------------------------------------------------------- package
+
+
+def _package(options: argparse.Namespace) -> int:
+    from rushlight import deploy, export
+
+    try:
+        program = export.load(options.program)
+        if options.library is not None:
+            target = (options.target or ["x86-64"])[0]
+            place = (options.output, options.library)
+            path = deploy.write_c_library(program, *place, target=target)
+        elif options.target:
+            path = deploy.package(program, options.output, targets=options.target)
+        else:
+            path = deploy.package(program, options.output)
+    except (OSError, RuntimeError, ValueError) as problem:
+        print(f"rushlight package: {problem}", file=sys.stderr)
+        return 1
+    print(path)
+    return 0
 
 
 def _progress(text: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from rushlight.base.errors import MissingFeature
 from rushlight.base.lazy import namespace
 from rushlight.opset import families, registry
 
@@ -84,13 +83,16 @@ def __dir__() -> list[str]:
     return sorted({*registry.PACKETS, *__all__})
 
 
-class LibraryNotLoaded(MissingFeature, OSError):
-    """An OSError too, as of a library that the system cannot load."""
-
-
 def load_library(path: str) -> None:
-    """Refused: operators are written in Python, not loaded from shared objects."""
-    raise LibraryNotLoaded(f"ops.load_library({path!r})", code="RL0301")
+    """Make the operators of a compiled library known, where Rushlight has them itself.
+
+    Compiled code is not loaded: it is built against PyTorch's binary interface. A library none of
+    whose operators are here is an OSError, as one that the system cannot load.
+    """
+    from rushlight.library.compiled import load
+
+    load(path)
+    loaded_libraries.add(path)
 
 
 def import_module(module: str) -> None:

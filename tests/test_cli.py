@@ -82,9 +82,9 @@ if __name__ == "__main__":
     assert Path(seen.pop("file")).resolve() == (folder / "script.py").resolve()
     assert seen == {
         "spec": None,
-        "beside": "rushlight",
-        "child": "rushlight",
-        "worker": "rushlight",
+        "beside": "torch",
+        "child": "torch",
+        "worker": "torch",
         "globals": True,
     }
 
@@ -241,7 +241,7 @@ def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     facts = json.loads(capsys.readouterr().out)
     assert set(facts) == {"versions", "extras", "blas", "cpu", "threads", "import"}
     assert facts["versions"]["numpy"].split(".")[0].isdigit()
-    assert set(facts["extras"]) == {"compile", "mkl", "cuda", "onnx", "mpi"}
+    assert set(facts["extras"]) == {"compile", "mkl", "cuda", "onnx", "mpi", "tensorboard"}
     assert facts["threads"]["usable"] >= 1
     assert cli.main(["doctor"]) == 0
     text = capsys.readouterr().out

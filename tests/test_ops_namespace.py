@@ -63,6 +63,5 @@ def test_overloads_are_singletons_for_copy_and_pickle():
 
 
 def test_shared_objects_are_refused():
-    for kind in (NotImplementedError, OSError):
-        with pytest.raises(kind, match="custom_op"):
-            torch.ops.load_library("x.so")
+    with pytest.raises(NotImplementedError, match="custom_op"):
+        torch.ops.load_library("x.so")

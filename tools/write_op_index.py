@@ -78,8 +78,10 @@ class Watch:
         for packet in list(registry.PACKETS["aten"].values()):
             for record in list(packet.table.values()):
                 self.note_record(record, module)
-        for namespace in registry.PACKETS:
-            self.owners.setdefault(("namespace", namespace), module)
+        for namespace, packets in registry.PACKETS.items():
+            if namespace != "aten":
+                for name in packets:
+                    self.owners.setdefault(("elsewhere", f"{namespace}::{name}"), module)
         for name in registry.ALIASES:
             self.owners.setdefault(("alias", name), module)
         for name in attributes():
@@ -165,14 +167,17 @@ def collect() -> dict[str, dict[str, list[str]]]:
     registry = sys.modules[PACKAGE + "registry"]
     packets = registry.PACKETS["aten"]
     homes: dict[str, dict[str, str]] = {}
+    namespaces: set[tuple[str, str]] = set()
     for (table, name), module in watch.owners.items():
         if table == "op":
             base, _, overload = name.partition(".")
             homes.setdefault(base, {})[overload] = module
-        elif table == "namespace" and name != "aten":
-            index.put("NAMESPACES", module, name)
+        elif table == "elsewhere":
+            namespaces.add((module, name.partition("::")[0]))
         elif table == "attribute" and name not in first:
             index.put("ATTRIBUTES", module, name)
+    for module, namespace in sorted(namespaces):
+        index.put("NAMESPACES", module, namespace)
     for name, overloads in homes.items():
         index.put_packet(packets[name], overloads)
         if name + "_" not in homes and writes_in_place(packets[name]):

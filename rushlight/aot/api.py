@@ -204,10 +204,12 @@ def aot_module_simplified(
     keep_inference_input_mutations: bool = False,
     inference_compiler: Callable[..., Any] | None = None,
     is_guarded: bool = False,
+    keeps_graphs: bool = False,
     **ignored: Any,
 ) -> Callable[..., Any]:
     """Compile a module of flat inputs and outputs for these inputs, now. `is_guarded`: all calls
-    have inputs that are like these."""
+    have inputs that are like these. `keeps_graphs`: graphs are kept on disk and taken from there,
+    whatever the switch says."""
     bound = ModuleState(mod)
     names = bound.names
     # A graph is run node by node, so that what its nodes say of themselves is inherited.
@@ -237,7 +239,8 @@ def aot_module_simplified(
     def trace() -> Traced:
         return trace_flat(functional, [*state, *args], options, number)
 
-    if config.enable_autograd_cache and isinstance(mod, GraphModule):
+    keeps_graphs = keeps_graphs or config.enable_autograd_cache
+    if keeps_graphs and isinstance(mod, GraphModule):
         from rushlight.aot.cache import AOTAutogradCache
 
         traced = AOTAutogradCache.load(mod, state, args, options, number, trace)

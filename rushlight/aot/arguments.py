@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.aot.metadata import Facts, OutputKind
+from rushlight.aot.metadata import Facts, InputFacts, OutputKind
 from rushlight.aot.wrappers import Task, Wrapper, guard_failed
 from rushlight.base.errors import error
 from rushlight.core import geometry
+from rushlight.core.extras import ViewInfo
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.opset import functions
@@ -162,6 +163,9 @@ class Bases(Wrapper):
     """Arguments that overlap as views of bases, which lead the arguments."""
 
     groups: list[list[Member]]
+    # Arguments that are the base of their group and lose elements: what is a view of such a base
+    # has the history of what is left of it, so the function has the base itself.
+    own: list[int]
     # The other arguments, in their order.
     alone: list[int]
     # Members whose geometry changes: their new forms are results behind the others.
@@ -191,7 +195,8 @@ class Bases(Wrapper):
             if view._base is not None and view.requires_grad and view.grad_fn is None:
                 # Taken without grad mode: it has no part in its base's gradient.
                 raise error("RL0621")
-        moved = [i for i in sorted(grouped) if facts.inputs[i].writes_geometry]
+        own = [i for i in sorted(grouped) if loses_base(facts.inputs[i])]
+        moved = [i for i in sorted(grouped) if facts.inputs[i].writes_geometry and i not in own]
         same = {
             place: entry.base
             for place, entry in enumerate(facts.outputs)
@@ -215,7 +220,7 @@ class Bases(Wrapper):
             or (entry.from_start and entry.base in moved)
             or (entry.kind is OutputKind.ALIAS_OF_INPUT and entry.base in follow)
         ]
-        return Bases(groups, alone, moved, quiet, same, stale)
+        return Bases(groups, own, alone, moved, quiet, same, stale)
 
     def rewrite(self, task: Task) -> Task:
         outer = task.function
@@ -225,7 +230,8 @@ class Bases(Wrapper):
             args: list[Any] = [None] * count
             for base, group in zip(given, self.groups):
                 for member in group:
-                    args[member.place] = view_of(base, member)
+                    is_own = member.place in self.own
+                    args[member.place] = base if is_own else view_of(base, member)
             for place, value in zip(self.alone, given[len(self.groups) :], strict=True):
                 args[place] = value
             return [*outer(*args), *[args[place] for place in self.moved]]
@@ -247,7 +253,11 @@ class Bases(Wrapper):
         count = len(self.moved)
         if count:
             results, forms = results[:-count], results[-count:]
-            made = [value for place, value in enumerate(results) if place not in self.stale]
+            made = [
+                value
+                for place, value in enumerate(results)
+                if place not in self.stale or (place not in self.same and is_never_stale(value))
+            ]
             with views_stay_valid(made, kept):
                 for target, form, quiet in zip(kept, forms, self.quiet):
                     take_geometry(target, form, quiet)
@@ -300,11 +310,30 @@ def overlapping(args: Sequence[Any], facts: Facts) -> list[list[int]]:
             touching = [p for p in parts if any([overlap(args[place], args[i]) for i in p])]
             merged = sorted([place, *[i for part in touching for i in part]])
             parts = [part for part in parts if part not in touching] + [merged]
-        written = [part for part in parts if any([facts.inputs[i].writes_data for i in part])]
+        written = [
+            part
+            for part in parts
+            if any([facts.inputs[i].writes_data or loses_base(facts.inputs[i]) for i in part])
+        ]
         if any([len(part) > 1 for part in written]):
             # What is written of a base is all of it: other writes to that memory are part of it.
             groups.append(sorted([place for part in written for place in part]))
     return sorted(groups)
+
+
+def is_never_stale(value: object) -> bool:
+    """Whether a result is a view whose history nothing but its own ops can give. Where its base
+    changed after it was taken, the function has failed."""
+    return (
+        isinstance(value, Tensor)
+        and value._view is not None
+        and value._view.kind != ViewInfo.NORMAL
+    )
+
+
+def loses_base(entry: InputFacts) -> bool:
+    """Whether an argument is no view, and has a history that its views lose elements by."""
+    return entry.loses and entry.requires_grad and not (entry.is_view or any(entry.quiet_moves))
 
 
 def member_of(fake: Tensor, place: int) -> Member:

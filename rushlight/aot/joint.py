@@ -9,7 +9,7 @@ effects lead the inputs and outputs of the forward, and end those of the backwar
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -27,17 +27,20 @@ from rushlight.aot.metadata import (
 from rushlight.aot.partition import has_effect
 from rushlight.aot.subclasses import flatten, layouts_of
 from rushlight.aot.tracing import attribute_owner, output_of
+from rushlight.autograd.backward import GradientEdge
 from rushlight.autograd.backward import grad as gradients_of
+from rushlight.autograd.function import BackwardCFunction
 from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core import dispatch
 from rushlight.core.fake import FakeTensor, FakeTensorMode
-from rushlight.core.functional import FunctionalMode, FunctionalTensor, take_geometry
+from rushlight.core.functional import FunctionalMode, FunctionalTensor, ViewStep, take_geometry
+from rushlight.core.history import without_history
 from rushlight.core.node import output_meta
 from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import changed
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.traceback import follow_backward, preserve_node_meta
 from rushlight.graph.graph import Graph
@@ -86,7 +89,8 @@ class Prepared:
                 # The gradient of a leaf has the sizes that the leaf has in the backward.
                 value._node.output_metas = (output_meta(alias),)
         returned = [
-            self.starts.get(position, given[position]) for position in facts.returned_inputs
+            self.whole(position) if position in self.starts else given[position]
+            for position in facts.returned_inputs
         ]
         has_tangent = [
             facts.inputs[position].seen_by_autograd and facts.inputs[position].requires_grad
@@ -113,7 +117,11 @@ class Prepared:
             value = copy
         if entry.returns_start:
             self.starts[position] = value
-            return value.view(value.shape)
+            alias = value.view(value.shape)
+            if not entry.is_view:
+                # Views of it lose elements with it.
+                alias._node, alias._view = alias.grad_fn, None
+            return alias
         if is_moved and (not is_copied or (entry.is_view and any(entry.quiet_moves))):
             # What becomes a view of itself has another history, the argument keeps its own.
             alias = value.view(value.shape)
@@ -124,6 +132,35 @@ class Prepared:
                 alias._node, alias._view = alias.grad_fn, None
             return alias
         return value
+
+    def whole(self, position: int) -> Any:
+        """All that an input has now that lost elements. Its history is that of what was left: from
+        before the loss where nothing was written since, for elements may be left twice."""
+        start, left, entry = (
+            self.starts[position],
+            self.given[position],
+            self.facts.inputs[position],
+        )
+        if entry.is_view or not (self.training and left.requires_grad):
+            return start
+        node, number, count = left._node, left._output_nr, len(entry.moves)
+        while count and is_move(node, entry.moves[count - 1]):
+            node, number, count = node.next_nodes[0], node.next_nrs[0], count - 1
+        found: Any = without_history(start)
+        part = found
+        with changed(grad=False):
+            for step in entry.moves[:count]:
+                part = step.replay(part)
+        part._node, part._output_nr, part._requires_grad = node, number, True
+        if count:
+            geometry = sizes_of(part), strides_of(part), part._offset
+            found = without_history(start).as_strided_scatter(part, *geometry)
+        return found
+
+
+def is_move(node: Any, step: ViewStep) -> bool:
+    """Whether a tensor that became a view of itself by an op left a node."""
+    return step.inplace is not None and type(node) is step.inplace.grad_rule.node_class
 
 
 def has_node_of(value: Tensor, alias: Tensor) -> bool:
@@ -508,11 +545,33 @@ def joint_gradients(
     pairs = [(value, tangent) for value, tangent in zip(chosen, tangents) if value.requires_grad]
     if not wanted or not pairs:
         return [None] * len(primals)
+    outputs = [value for value, _ in pairs]
     found = gradients_of(
-        [value for value, _ in pairs],
-        wanted,
+        outputs,
+        [*wanted, *ends_of_functions(outputs, wanted)],
         grad_outputs=[tangent for _, tangent in pairs],
         allow_unused=True,
     )
-    by_primal = dict(zip(map(id, wanted), found))
+    by_primal = dict(zip(map(id, wanted), found, strict=False))
     return [by_primal.get(id(primal)) for primal in primals]
+
+
+def ends_of_functions(outputs: Sequence[Any], primals: Sequence[Any]) -> list[GradientEdge]:
+    """Where backwards of autograd Functions lead besides to primals: they may do more than compute
+    gradients, so they run wherever they lead."""
+    known = {primal.grad_fn for primal in primals}
+    nodes = below([value.grad_fn for value in outputs if value.grad_fn is not None])
+    functions = below([node for node in nodes if isinstance(node, BackwardCFunction)])
+    return [GradientEdge(n, 0) for n in functions if not n.next_functions and n not in known]
+
+
+def below(roots: Iterable[Any]) -> list[Any]:
+    """These nodes and all that they lead to, each once."""
+    found = dict.fromkeys(roots)
+    waiting = list(found)
+    while waiting:
+        for node, _ in waiting.pop().next_functions:
+            if node is not None and node not in found:
+                found[node] = None
+                waiting.append(node)
+    return list(found)

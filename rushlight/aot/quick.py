@@ -23,6 +23,7 @@ from rushlight.aot.runtime import (
     unlinked,
 )
 from rushlight.aot.wrappers import Chain, GradGuard, Wrapper
+from rushlight.core.device import cpu as CPU
 from rushlight.core.node import edge, next_sequence, output_meta, pack, pack_output, unpack
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, wrap
@@ -52,11 +53,15 @@ class QuickBackward(BASE):  # type: ignore[misc]
     @property
     def results(self) -> list[Any]:
         """What zeros for missing gradients are like."""
-        place = self.plan.facts.tangents[0].device
         metas = [self.output_metas[number] for number in self.plan.tangent_places]
-        return [[(shape, dtype, place)] for shape, dtype, _ in metas]
+        return [
+            [(shape, dtype, CPU if unusual is None else unusual.device)]
+            for shape, dtype, unusual in metas
+        ]
 
     def apply(self, grads: tuple[Any, ...], needs: tuple[bool, ...] | None) -> tuple[Any, ...]:
+        if not any([grad is not None for grad in grads]):
+            return (None,) * len(self.next_nodes)
         state = LOCAL.state
         slots = self.saved_slots
         if state.grad or slots is None or state.layers:

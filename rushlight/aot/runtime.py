@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rushlight.aot import config
@@ -186,12 +186,12 @@ class TrainingRun:
             if entry.is_split or entry.kind is OutputKind.CUSTOM_VIEW
         }
         # Results that are one tensor for the caller: one of them has its gradient.
-        self.repeated = {
-            offset + same
+        self.firsts = {
+            offset + place: offset + e.first
             for place, e in enumerate(self.facts.outputs)
             if e.first is not None
-            for same in (e.first, place)
         }
+        self.repeated = {*self.firsts, *self.firsts.values()}
 
     def __call__(self, args: list[Any]) -> list[Any]:
         results = CompiledFunction.apply(self, *args)
@@ -254,7 +254,8 @@ class CompiledFunction(Function):
             else value
             for place, value in enumerate(values)
         ]
-        separate(results, [place for place in plan.tangent_places if place not in plan.repeated])
+        separate(results, plan.tangent_places, plan.firsts)
+        keep_apart(results, plan.tangent_places, plan.hidden)
         saved = outputs[count:]
         first_number = len(saved) - plan.saved_numbers
         ctx.save_for_backward(*[unlinked(tensor) for tensor in saved[:first_number]])
@@ -293,6 +294,9 @@ class CompiledFunction(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
         plan = ctx.plan
+        if not any([grad is not None for grad in grads]):
+            # No gradient arrives, as where results were detached: what was saved may be gone.
+            return (None,) * len(ctx.needs_input_grad)
         if ctx.lost:
             raise error("RL0624", shape=tuple(ctx.lost[0].shape))
         if plan.gives_up_memory and not plan.asks_for_memory:
@@ -387,14 +391,25 @@ def unlinked(value: Any) -> Any:
     return value.detach() if isinstance(value, Tensor) and value._is_view() else value
 
 
-def separate(results: list[Any], places: Sequence[int]) -> None:
+def separate(results: list[Any], places: Sequence[int], firsts: dict[int, int]) -> None:
     """Make results that the function gave as several tensors several, where the graph, in which
-    equal nodes are one, gives one."""
+    equal nodes are one, gives one; those that it gave as one are the first."""
     seen: set[int] = set()
     for place in places:
-        if id(results[place]) in seen:
-            results[place] = results[place].view(sizes_of(results[place]))
+        if place in firsts:
+            results[place] = results[firsts[place]]
+        elif id(results[place]) in seen:
+            results[place] = results[place].detach()
         seen.add(id(results[place]))
+
+
+def keep_apart(results: list[Any], tangents: Sequence[int], hidden: set[int]) -> None:
+    """Make results without a gradient tensors of their own where the graph gives one for them and
+    for a result with a gradient: what is marked as having none must not be that."""
+    differentiable = {id(results[place]) for place in tangents}
+    for place, value in enumerate(results):
+        if id(value) in differentiable and place not in tangents and place not in hidden:
+            results[place] = value.detach()
 
 
 def like(tensor: Tensor) -> Likeness:
@@ -511,11 +526,19 @@ class Epilogue(Wrapper):
             ):
                 for position, value in zip(self.writes, updated):
                     write(kept[position], value, facts.inputs[position])
+                stems = {}
                 for place in self.early:
-                    early[place] = rebuild_from_input(kept, {}, outputs[place], facts, place)
+                    stem, rest = begun(kept, facts.outputs[place])
+                    if stem is None:
+                        early[place] = rebuild_from_input(kept, {}, outputs[place], facts, place)
+                    else:
+                        stems[place] = stem, rest
                 for position, value in zip(self.writes, updated):
                     if facts.inputs[position].loses:
                         move(kept[position], value, facts.inputs[position])
+            for place, (stem, rest) in stems.items():
+                is_written = facts.inputs[rest.base or 0].writes_data
+                early[place] = rebuild(stem, outputs[place], rest, is_written)
         if self.rebuilt:
             outputs = rebuild_all(kept, starts, outputs, bases, facts, early)
         for value, known in zip(outputs, facts.outputs):
@@ -552,7 +575,11 @@ def untouched_stay_valid(
     for (node, place, _, version), tensor in zip(saved, kept, strict=True):
         assert tensor._counter is not None
         if version == before[id(tensor._counter)] and not shares_memory(tensor, written):
-            node.saved_slots[place] = new_saved(tensor)
+            slot = node.saved_slots[place]
+            if isinstance(slot, SavedTensor) and slot.output_nr >= 0:
+                slot.version = tensor._counter.value
+            else:
+                node.saved_slots[place] = new_saved(tensor)
 
 
 def saved_under(
@@ -567,7 +594,7 @@ def saved_under(
             continue
         for place, slot in enumerate(node.saved_slots):
             is_wrapped = isinstance(slot, SavedTensor)
-            if is_wrapped and (slot.unpack_hook is not None or slot.output_nr >= 0):
+            if is_wrapped and slot.unpack_hook is not None:
                 continue
             tensor = slot.tensor if is_wrapped else slot
             if tensor is not None and any([tensor._counter is c for c in counters]):
@@ -662,6 +689,18 @@ def rebuild_from_input(
     return rebuild(base, graph_output, entry, facts.inputs[entry.base or 0].writes_data)
 
 
+def begun(inputs: dict[int, Any], entry: OutputFacts) -> tuple[Tensor | None, OutputFacts]:
+    """Of one of several views: what it is a part of, and how it is made from that. The parts were
+    taken after their argument had lost elements, or else nobody could use them; what they are
+    parts of then has the history of what was left."""
+    chain = entry.chain or ()
+    cut = next((place for place, step in enumerate(chain) if step.number is not None), None)
+    is_known = cut is not None and config.view_replay_for_aliased_outputs
+    if not is_known or not entry.requires_grad or entry.is_quiet or entry.is_data:
+        return None, entry
+    return repeated(inputs[entry.base or 0], chain[:cut]), replace(entry, chain=chain[cut:])
+
+
 def rebuild(
     base: Tensor, graph_output: Tensor, entry: OutputFacts, is_written: bool = False
 ) -> Any:
@@ -681,7 +720,7 @@ def rebuild(
         is_unknown = any([has_symbols(step.args) for step in entry.chain or ()])
         if is_written and (is_unknown or not is_plain):
             raise error("RL0630", shape=tuple(base.shape), strides=strides_of(base))
-        quiet = entry.is_quiet or any([step.quiet for step in entry.chain or ()])
+        quiet = entry.is_quiet or entry.is_unseen or any([s.quiet for s in entry.chain or ()])
         with changed(grad=LOCAL.state.grad and not quiet):
             made = base.as_strided(sizes_of(graph_output), strides_of(graph_output), offset)
         if made._dtype is not graph_output._dtype:
@@ -702,6 +741,14 @@ def replayed(
     base: Tensor, chain: tuple[ViewStep, ...] | None, graph_output: Tensor
 ) -> Tensor | None:
     """The view by its own ops; None where they cannot be had or lead to other sizes."""
+    made = repeated(base, chain)
+    if made is None or not geometry.same_sizes(sizes_of(made), sizes_of(graph_output)):
+        return None
+    return made
+
+
+def repeated(base: Tensor, chain: tuple[ViewStep, ...] | None) -> Tensor | None:
+    """What views lead to; None where they are not known, or not possible."""
     if chain is None or any(has_symbols(step.args) for step in chain):
         return None
     made = base
@@ -711,4 +758,4 @@ def replayed(
                 made = step.replay(made)
     except RuntimeError:
         return None
-    return made if geometry.same_sizes(sizes_of(made), sizes_of(graph_output)) else None
+    return made

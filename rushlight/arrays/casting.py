@@ -11,11 +11,13 @@ import numpy as np
 
 from rushlight.arrays.numpy_ import is_narrow
 from rushlight.core import dtype as dtypes
+from rushlight.core import ports
 from rushlight.core.dtype import COMPLEX, FLOAT, INTEGER, dtype
 
 __all__ = ["cast", "fill_number", "integer_bounds"]
 
 PAIR = dtypes.complex32
+HALVES = frozenset((dtypes.float16, dtypes.bfloat16))
 
 
 def cast(array: Any, source: dtype, target: dtype) -> Any:
@@ -33,6 +35,10 @@ def cast(array: Any, source: dtype, target: dtype) -> Any:
         if target.category != COMPLEX:
             array = array.real
         return array.astype(target.np, order="C")
+    if array.size >= ports.large_size and (target in HALVES or source in HALVES):
+        found = ports.converted(array, source, target)
+        if found is not None:
+            return found
     if target.category != FLOAT and is_narrow(source.np):
         # ml_dtypes has its own answer for NaN and inf as integers; to float32 it is exact.
         array = array.astype(np.float32)

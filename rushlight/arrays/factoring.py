@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays import lapack
+
 __all__ = [
     "adjoint", "apply_reflectors", "cholesky", "ldl_factor", "ldl_solve", "lu_factor", "lu_solve",
     "order_of", "reflector_product", "substitute",
@@ -117,6 +119,9 @@ def complete_rows(work: Any, pivots: Any, start: int, middle: int, stop: int) ->
 
 def lu_factor(array: Any) -> tuple[Any, Any, Any]:
     """(L and U in one matrix, pivots, info), with the largest element of a column as pivot."""
+    found = lapack.factored(array)
+    if found is not None:
+        return found
     rows, columns = array.shape[-2:]
     rank = min(rows, columns)
     work = stacked(array)
@@ -156,6 +161,9 @@ def permuted(array: Any, order: Any, back: bool) -> Any:
 
 def lu_solve(factors: Any, pivots: Any, values: Any, adjointed: bool) -> Any:
     """X of `A @ X = values`, or of `A^H @ X = values`, from the factors of A."""
+    quick = lapack.solved(factors, pivots, values, adjointed)
+    if quick is not None:
+        return quick
     order = order_of(pivots, factors.shape[-1])
     if adjointed:
         turned = adjoint(factors)

@@ -120,6 +120,21 @@ def remainder(x: Any, y: Any) -> Any:
     return rest if rest.all() else np.where(rest == 0, np.copysign(rest, x), rest)
 
 
+def whole_power(x: Any, number: int) -> Any:
+    """A float32 to an integer, by products in float64, which NumPy's `power` takes far longer for
+    where the base is negative."""
+    square = np.array(x, np.float64)
+    result: Any = None
+    rest = abs(number)
+    while rest:
+        if rest & 1:
+            result = square.copy() if result is None else np.multiply(result, square, result)
+        rest >>= 1
+        if rest:
+            square = np.multiply(square, square, square)
+    return (np.reciprocal(result) if number < 0 else result).astype(np.float32)
+
+
 def power(x: Any, y: Any) -> Any:
     """x to the y. Integers wrap around; a negative integer power of an integer truncates to 0,
     unless the base is 1 or -1."""
@@ -135,6 +150,10 @@ def power(x: Any, y: Any) -> Any:
                 return np.sqrt(x)
             if number == -1:
                 return np.reciprocal(x)
+            if number == 3:
+                return np.multiply(np.multiply(x, x), x)
+            if x.dtype == np.float32 and 3 < abs(number) < 65 and number == int(number):
+                return whole_power(x, int(number))
     if kind in "iu":
         y = np.asarray(y)
         if y.dtype.kind == "i" and np.any(y < 0):
@@ -265,6 +284,31 @@ def special(name: str, module: str = "special") -> Any:
     return staticmethod(call)
 
 
+def where(mask: Any, x: Any, y: Any) -> Any:
+    """np.where, which takes a branch for each element: where masks are no runs it goes wrong half
+    of the time, and exchanging bits does not."""
+    one = x if type(x) is np.ndarray and x.ndim else y
+    if type(one) is not np.ndarray or one.size < FEW or type(mask) is not np.ndarray:
+        return np.where(mask, x, y)
+    if one.dtype != np.float32 or mask.dtype != np.bool_ or mask.shape != one.shape:
+        return np.where(mask, x, y)
+    if not mask.flags.c_contiguous:
+        return np.where(mask, x, y)
+    sides = []
+    for side in (x, y):
+        if type(side) is float or type(side) is int:
+            side = np.array(side, one.dtype)
+        if type(side) is not np.ndarray or side.dtype != one.dtype:
+            return np.where(mask, x, y)
+        if side.ndim and (side.shape != one.shape or not side.flags.c_contiguous):
+            return np.where(mask, x, y)
+        sides.append(side.view(np.int32))
+    chosen = np.negative(mask.view(np.int8)).astype(np.int32)
+    chosen &= np.bitwise_xor(*sides)
+    chosen ^= sides[1]
+    return chosen.view(one.dtype)
+
+
 class Math:
     """What a `scalar` text may call: NumPy's functions under torch-like names."""
 
@@ -312,7 +356,7 @@ class Math:
     bitwise_not = np.invert
     left_shift = staticmethod(shift(np.left_shift))
     right_shift = staticmethod(shift(np.right_shift))
-    where = staticmethod(np.where)
+    where = staticmethod(where)
 
     abs = np.absolute
     sign = staticmethod(sign)

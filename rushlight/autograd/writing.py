@@ -223,7 +223,7 @@ class Writer:
         raise Unwritable
 
     def kernel_call(self, op: Any, module: str, values: list[str]) -> tuple[str, list[str]]:
-        kernel = self.constant(op.rule("kernel"))
+        kernel = self.constant(op.array_kernel)
         shared = [value for value in values if value in self.roots]
         return f"{kernel}({', '.join([module, *values])})", shared
 

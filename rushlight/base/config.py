@@ -33,6 +33,10 @@ KNOBS: dict[str, Knob] = {
     "anomaly": Knob(False, "Start every thread with autograd's anomaly detection switched on."),
     "backward_programs": Knob(True, "Run backward graphs met often as straight-line array code."),
     "cache_dir": Knob("", "Where compiled code is kept; empty for the user's cache folder."),
+    "cpu_level": Knob(
+        "", "What native kernels may use of the CPU: empty for all of it, avx2, or baseline."
+    ),
+    "eager_native": Knob(True, "Run eager calls on large tensors as native code."),
     "logs": Knob(
         "", "What torch.compile tells: graph_breaks, guards, recompiles, graph_code, kernel."
     ),
@@ -78,6 +82,8 @@ class Config:
     anomaly: bool
     backward_programs: bool
     cache_dir: str
+    cpu_level: str
+    eager_native: bool
     logs: str
     show_device: bool
     show_stride: bool

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 
 from rushlight.base.config import config
 
@@ -40,6 +39,8 @@ class DiskCache:
     def __init__(self, folder: str, magic: bytes) -> None:
         self.folder = folder
         self.magic = magic
+        # The keys of what this process read or wrote, in order.
+        self.used: dict[str, None] = {}
 
     def root(self) -> str:
         return os.path.join(directory(), self.folder)
@@ -58,10 +59,15 @@ class DiskCache:
         if not data.startswith(self.magic) or len(data) <= start:
             return None
         body = data[start:]
-        return body if hashlib.sha256(body).digest() == data[len(self.magic) : start] else None
+        if hashlib.sha256(body).digest() != data[len(self.magic) : start]:
+            return None
+        self.used[key] = None
+        return body
 
     def write(self, key: str, body: bytes) -> bool:
         """Whether the entry could be written."""
+        import tempfile  # what only reads has no need of it
+
         path = self.path_of(key)
         folder = os.path.dirname(path)
         try:
@@ -76,6 +82,7 @@ class DiskCache:
                 raise
         except OSError:
             return False
+        self.used[key] = None
         return True
 
     def clear(self) -> None:

@@ -164,6 +164,17 @@ REASONS: dict[str, Reason] = {
         "Compiled operator libraries are built against PyTorch's own binary interface.",
         "Write the operator in Python with library.custom_op.",
     ),
+    "RL1330": Reason(
+        "{path}: cannot open shared object file: No such file or directory",
+        "There is no such file.",
+        "Check the path; a package may have been installed without its compiled part.",
+    ),
+    "RL1331": missing(
+        "RL1331",
+        "A compiled library has this operator; Rushlight has some operators of that library, "
+        "and this is not one of them.",
+        "Write it in Python, with library.impl.",
+    ),
     "RL0302": Reason(
         "operator {name} does not exist. Define it first, with library.define or "
         "library.custom_op.",
@@ -465,6 +476,26 @@ REASONS: dict[str, Reason] = {
         "Its values went with its memory.",
         "Give it its memory and values again before the backward, or keep the memory.",
     ),
+    "RL0760": Reason(
+        "a view of shape {shape} is written in a traced function after what it is a view of lost "
+        "elements in place and has shape {base}",
+        "The gradient of such a write is a slice of what was lost; eager execution fails in the "
+        "backward.",
+        "Write before the tensor becomes smaller, or make a view instead of changing it in place.",
+    ),
+    "RL0761": Reason(
+        "output {position} of a compiled function is a wrapper made of tensors that share memory "
+        "with those of an argument, and is no view of it",
+        "A graph gives values, of which the output is put together anew.",
+        "Return a clone, or a view of the argument.",
+    ),
+    "RL0762": Reason(
+        "a write to a view by strides of shape {sizes}, which shows memory outside of the tensor "
+        "of shape {source} that it was taken of, cannot be traced",
+        "In a graph a write gives that tensor a new value, which the rest of the memory is no part "
+        "of.",
+        "Take the view of a tensor that has all of the memory.",
+    ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
         "They are arguments of its graphs, in the order in which the module had them.",
@@ -667,6 +698,27 @@ REASONS: dict[str, Reason] = {
         "a compiled graph cannot be found again because of {what}",
         "An equal graph could not be told by its key.",
         "compile_graph compiles it each time.",
+    ),
+    "RL0820": Reason(
+        "these cache artifacts cannot be used: they are damaged, or another version wrote them",
+        "They are taken as a whole or not at all.",
+        "Save them again with torch.compiler.save_cache_artifacts().",
+    ),
+    "RL0821": Reason(
+        "Constraints violated ({name})! You marked {name} as dynamic, but the program makes it the "
+        "constant {number}",
+        "A branch or a shape of the program is right for that size only.",
+        "Use torch._dynamo.maybe_mark_dynamic, or do not mark it.",
+    ),
+    "RL0822": Reason(
+        "{name} would be compiled again: {missed}",
+        "torch._dynamo.config.error_on_recompile is set.",
+        "Call it with arguments like those before, or switch error_on_recompile off.",
+    ),
+    "RL0840": Reason(
+        "cpu_level must be empty or one of {known}, got {level!r}",
+        "Native kernels are written for these levels of x86-64.",
+        "Leave RUSHLIGHT_CPU_LEVEL empty to use all that the CPU can do.",
     ),
     # -- files
     "RL0901": Reason(

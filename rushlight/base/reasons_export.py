@@ -1,5 +1,5 @@
 """The refusals of `export`: see `reasons`. Tracing and programs have RL1500 to RL1529, dims and
-relations of sizes RL1530 to RL1559, files RL1560 to RL1589."""
+relations of sizes RL1530 to RL1559, files RL1560 to RL1579, packages RL1580 to RL1599."""
 
 from __future__ import annotations
 
@@ -155,5 +155,66 @@ EXPORT_REASONS: dict[str, Reason] = {
         "Rushlight does not support {what} (RL1572).",
         "Models are made from exported programs only.",
         "torch.onnx.export(model, args, path, dynamic_shapes=...) makes one.",
+    ),
+    "RL1580": Reason(
+        "The package cannot be loaded: {what}",
+        "A package is used only if all of it is what was written.",
+        "Write it again with rushlight package, by the version that loads it.",
+    ),
+    "RL1581": Reason(
+        "Packages hold code for x86-64 under the System V calling convention, and this is {found}",
+        remedy="Load the program itself here: torch.export.load(path).module().",
+    ),
+    "RL1582": Reason(
+        "The system does not let memory be executed ({reason})",
+        "A package's code is put into memory that is then closed to writing and may be executed.",
+        "Let this process execute memory it has made, or run the program without a package.",
+    ),
+    "RL1583": Reason(
+        "There is no target {name!r}; known are {known}",
+        remedy="A target is a set of instructions to make code for.",
+    ),
+    "RL1584": Reason(
+        "This CPU cannot run any code of the package: {wanted}",
+        "Code runs only where all instructions that it may use are there.",
+        "Write the package for the target x86-64, too, which every CPU of its kind has.",
+    ),
+    "RL1585": Reason(
+        "The compiler made code that a package cannot hold: {what}",
+        remedy="Please report the program.",
+    ),
+    "RL1586": Reason(
+        "A package cannot hold {what}",
+        "What a package runs is code, tensors on the CPU, and operators by their names.",
+        "Leave it out of the program, or run the program without a package.",
+    ),
+    "RL1587": Reason(
+        "A C library cannot hold {what}",
+        "In C there are loops, products of matrices, views and writes, and sizes of integers.",
+        "Write the model with such ops, or use the package from Python.",
+    ),
+    "RL1588": Reason(
+        "There is no C compiler to link a library with; looked for {names}",
+        remedy="Install one, or name it in the environment variable CC.",
+    ),
+    "RL1589": Reason(
+        "The C compiler {compiler} failed: {text}",
+        remedy="Name another one in the environment variable CC.",
+    ),
+    "RL1590": Reason(
+        "Tried to instantiate class '{name}', but it does not exist! Ensure that it is registered "
+        "via torch::class_",
+        "Classes of torch.classes are registered by compiled libraries, which are PyTorch's.",
+        "Write the class in Python; for export, lift its state to tensors.",
+    ),
+    "RL1591": Reason(
+        "Rushlight does not support {what} (RL1591).",
+        "It was compiled for PyTorch's tensors.",
+        "Define its operators with torch.library.custom_op.",
+    ),
+    "RL1593": Reason(
+        "Packages are made without the settings {names}; known is {known}",
+        "A setting that changes nothing would only seem to be one.",
+        "Leave it out.",
     ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import types
 from typing import Any
 
@@ -21,6 +22,7 @@ from rushlight.capture.values import (
     New,
     Number,
     Obj,
+    Opaque,
     Partial,
     Seq,
     SetVar,
@@ -34,11 +36,20 @@ from rushlight.capture.values import (
 __all__ = ["Attributes", "Iter"]
 
 METHOD_KINDS = (types.FunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
+# What a function has from its code.
+HAS_DOCSTRING = 0x4000000 if sys.version_info >= (3, 13) else 0
+FIXED_OF_FUNCTIONS = ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__globals__")
 VIEW_TYPES = {"keys": type({}.keys()), "values": type({}.values()), "items": type({}.items())}
 
 
 class Iter(Var):
     """An iterator that capture runs; the kinds are in `iterators`."""
+
+    # The classes that it may have.
+    kinds: tuple[type, ...] = (
+        types.GeneratorType, type(iter([])), type(iter(())), type(iter({})), type(iter(set())),
+        type(iter({}.values())), type(iter({}.items())), type(iter("")), type(reversed([])),
+    )  # fmt: skip
 
     def next(self, tracer: Any) -> Any:
         """The next item, or NULL at the end."""
@@ -61,6 +72,8 @@ class Attributes(Tracing):
                 return self.instance_attr(v, v.cls, name)
             case Super():
                 return self.super_attr(v, name)
+            case Opaque():
+                return self.world.opaque_attr(self, v, name)
             case Method() if name in ("__func__", "__self__"):
                 return v.func if name == "__func__" else v.owner
             case Method() | Func() | Partial():
@@ -103,14 +116,40 @@ class Attributes(Tracing):
 
     def function_attr(self, v: Any, name: str) -> Any:
         target = v.func if isinstance(v, Method) else v
-        if isinstance(target, Func) and name in ("__name__", "__qualname__"):
-            return Const(target.code.co_name if name == "__name__" else target.qualname)
-        if isinstance(v, Partial) and name == "func":
-            return v.func
+        if (
+            isinstance(target, Func)
+            and (found := self.made_function_attr(target, name)) is not None
+        ):
+            return found
+        if isinstance(v, Partial) and name in ("func", "args", "keywords"):
+            return {"func": v.func, "args": Seq(tuple, v.args), "keywords": Dict(v.kwargs)}[name]
         target = self.real(target)
         if isinstance(v, Method) and isinstance(target, Obj):
             return self.getattr(target, name)
         raise Break(f"attribute {name} of a function")
+
+    def made_function_attr(self, f: Func, name: str) -> Any:
+        """An attribute of a function that was made during capture; None where nothing is known."""
+        if name in f.attrs:
+            return f.attrs[name]
+        if name == "__dict__":
+            return Dict(f.attrs)
+        if name == "__module__":
+            return Const(f.namespace.get("__name__"))
+        if name == "__doc__":
+            # The first constant, from 3.14 on only where the code says so.
+            first = f.code.co_consts[0] if f.code.co_consts else None
+            is_marked = not HAS_DOCSTRING or f.code.co_flags & HAS_DOCSTRING
+            return Const(first if is_marked and isinstance(first, str) else None)
+        if name in ("__name__", "__qualname__"):
+            return Const(f.code.co_name if name == "__name__" else f.qualname)
+        if name == "__type_params__":
+            return Seq(tuple, [])
+        if name == "__annotations__" and not f.is_annotated:
+            return Dict({})
+        if not name.startswith("__"):
+            raise raise_user(AttributeError, f"'function' object has no attribute '{name}'")
+        return None
 
     def super_attr(self, v: Super, name: str) -> Any:
         cls = self.class_of_super(v)
@@ -130,7 +169,11 @@ class Attributes(Tracing):
     def object_attr(self, v: Obj, name: str) -> Any:
         value = v.value
         if (id(value), name) in self.overlay:
-            return self.overlay[id(value), name]
+            found = self.overlay[id(value), name]
+            if found is NULL:
+                message = f"'{type(value).__name__}' object has no attribute '{name}'"
+                raise raise_user(AttributeError, message)
+            return found
         is_namespace = isinstance(value, types.ModuleType | type)
         if is_namespace or (callable(value) and name.startswith("__")):
             return self.namespace_attr(v, value, name)
@@ -293,6 +336,14 @@ class Attributes(Tracing):
         v = self.real(v)
         if isinstance(v, Obj) and isinstance(v.value, types.ModuleType | type):
             raise Break(f"set {name} of a module or class")
+        if isinstance(v, Tensor):
+            self.world.write_tensor(self, v, name, value)
+            return
+        if isinstance(v, Func):
+            if name in FIXED_OF_FUNCTIONS:
+                raise Break(f"set {name} of a function")
+            v.attrs[name] = value
+            return
         if not isinstance(v, New | Obj):
             raise Break(f"set attribute of {type(v).__name__}")
         cls = self.type_of(v)
@@ -309,18 +360,42 @@ class Attributes(Tracing):
                 raise raise_user(AttributeError, f"property '{name}' has no setter")
             self.call(Obj(found.fset, const(found.fset)), [v, value], {})
             return
-        if isinstance(getattr(type(found), "__set__", None), types.FunctionType):
-            raise Break(f"descriptor {type(found).__name__}")
+        setter = getattr(type(found), "__set__", None)
+        if isinstance(setter, types.FunctionType):
+            self.guard_descriptor(cls, name, found)
+            given = [Obj(found, const(found)), v, value]
+            self.call(Obj(setter, const(setter)), given, {})
+            return
         self.write_attribute(v, name, value)
 
     def delattr(self, v: Any, name: str) -> None:
         v = self.real(v)
         cls: Any = self.type_of(v)
-        if not isinstance(v, New) or cls.__delattr__ is not object.__delattr__:
+        has_own = inspect.getattr_static(cls, name, None) is not None
+        if not isinstance(v, New | Obj) or cls.__delattr__ is not object.__delattr__ or has_own:
             raise Break(f"delete attribute {name}")
+        if isinstance(v, Obj):
+            self.delete_outside(v, name)
+            return
         if name not in v.attrs:
             raise raise_user(AttributeError, name)
         del v.attrs[name]
+
+    def delete_outside(self, v: Obj, name: str) -> None:
+        """Take an attribute from an object of the outside, which has it from there or from the
+        program."""
+        self.present(self.getattr(v, name))
+        fields = getattr(v.value, "__dict__", None)
+        if fields is None or self.world.is_module(v.value):
+            raise Break(f"delete attribute {name}")
+        if name in fields:
+            self.present(Lazy(fields[name], v.source.attr(name)))
+            self.write_outside(v, v.value, name, NULL)
+            return
+        # The outside never sees it.
+        self.guard("unshadowed", v.source, name)
+        self.overlay[id(v.value), name] = NULL
+        self.effects.pop((id(v.value), name), None)
 
     # -- types and truth ---------------------------------------------------------------------------
 
@@ -337,6 +412,8 @@ class Attributes(Tracing):
                 return v.kind
             case New():
                 return v.cls
+            case Opaque():
+                return v.kind
             case View():
                 return VIEW_TYPES[v.name]
             case Slice():
@@ -362,7 +439,7 @@ class Attributes(Tracing):
     def truth(self, v: Any) -> bool:
         v = self.real(v)
         match v:
-            case Tensor():
+            case Tensor() | Opaque() if v.is_number():
                 raise Break("data-dependent branch")
             case Number():
                 return bool(self.world.decide(v.example))

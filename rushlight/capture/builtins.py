@@ -31,6 +31,7 @@ from rushlight.capture.values import (
     New,
     Number,
     Obj,
+    Opaque,
     Partial,
     Seq,
     SetVar,
@@ -76,6 +77,11 @@ def builtin_isinstance(t: Any, v: Any, cls: Any) -> Any:
         return Const(found)
     if isinstance(v, Tensor):
         return Const(t.world.is_instance(v, kinds))
+    if isinstance(v, Iter):
+        answers = {issubclass(kind, kinds) for kind in v.kinds}
+        if len(answers) > 1:
+            raise Break("class of an iterator")
+        return Const(answers.pop())
     return Const(issubclass(t.type_of(v), kinds))
 
 
@@ -87,6 +93,8 @@ def builtin_len(t: Any, v: Any) -> Any:
         return Const(len(v.owner.items))
     if isinstance(v, Tensor):
         return t.world.length(t, v)
+    if isinstance(v, Opaque):
+        return t.call_bound(v, "__len__", [], {})
     if isinstance(v, Const):
         return t.fold(len, v.value)
     found = t.world.module_items(t, v) if isinstance(v, Obj) else None
@@ -202,8 +210,20 @@ def builtin_enumerate(t: Any, v: Any, start: Any = Const(0)) -> Any:
     return iterators.Enumerate(inner(t, v), t.python(start))
 
 
+def builtin_new(t: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """`object.__new__`."""
+    cls = t.python(cls)
+    if cls.__new__ is not object.__new__ and not isinstance(cls.__new__, types.FunctionType):
+        raise Break(f"object.__new__ of {cls.__name__}")
+    if issubclass(cls, BaseException | tuple | dict | list | set | str | int | float):
+        raise Break(f"object.__new__ of {cls.__name__}")
+    return New(cls)
+
+
 def builtin_reversed(t: Any, v: Any) -> Any:
     v = t.real(v)
+    if isinstance(v, New | Obj) and hasattr(t.type_of(v), "__reversed__"):
+        return t.iterator(t.call(t.type_attr(v, "__reversed__"), [], {}))
     if isinstance(v, Const) and isinstance(v.value, range):
         return iterators.OverRange(v.value[::-1])
     if not isinstance(v, Seq | Dict | Const):
@@ -281,8 +301,8 @@ def builtin_bool(t: Any, *args: Any) -> Any:
 
 def builtin_abs(t: Any, v: Any) -> Any:
     v = t.real(v)
-    if isinstance(v, Tensor):
-        return t.record("call_function", operator.abs, [v], {})
+    if isinstance(v, Tensor | Opaque):
+        return t.unary(operator.abs, v)
     return NotImplemented
 
 
@@ -369,16 +389,40 @@ def builtin_copy(t: Any, v: Any) -> Any:
         return Dict(dict(v.items), kind=v.kind, factory=v.factory)
     if isinstance(v, Const | SetVar):
         return v if isinstance(v, Const) else SetVar(v.kind, v.items)
+    if isinstance(v, New) and is_copied_plainly(v.cls, "__copy__"):
+        return New(v.cls, dict(v.attrs))
     raise Break("copy of an object")
 
 
+def is_copied_plainly(cls: Any, method: str) -> bool:
+    """Whether a copy of an instance has a copy of its attributes, and nothing else is known."""
+    names = (method, "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__slots__")
+    if issubclass(cls, BaseException) or cls.__new__ is not object.__new__:
+        return False
+    return all(getattr(cls, name, None) is getattr(object, name, None) for name in names)
+
+
 def builtin_deepcopy(t: Any, v: Any) -> Any:
-    """A copy of containers of plain values."""
+    """A copy of containers of plain values, and of objects made of such."""
+    return deep_copy(t, v, {})
+
+
+def deep_copy(t: Any, v: Any, memo: dict[int, Any]) -> Any:
     v = t.real(v)
+    if id(v) not in memo:
+        memo[id(v)] = copied_deeply(t, v, memo)
+    return memo[id(v)]
+
+
+def copied_deeply(t: Any, v: Any, memo: dict[int, Any]) -> Any:
+    if isinstance(v, New) and is_copied_plainly(v.cls, "__deepcopy__"):
+        made = memo[id(v)] = New(v.cls)
+        made.attrs.update({name: deep_copy(t, item, memo) for name, item in v.attrs.items()})
+        return made
     if isinstance(v, Seq):
-        return Seq(v.kind, [builtin_deepcopy(t, item) for item in v.items])
+        return Seq(v.kind, [deep_copy(t, item, memo) for item in v.items])
     if isinstance(v, Dict) and v.factory is None:
-        return Dict({key: builtin_deepcopy(t, item) for key, item in v.items.items()}, kind=v.kind)
+        return Dict({key: deep_copy(t, item, memo) for key, item in v.items.items()}, kind=v.kind)
     if isinstance(v, Const):
         return v
     raise Break(f"deepcopy of a {t.type_of(v).__name__}")
@@ -434,6 +478,7 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
         if not name.startswith("_") and name not in NO_OPERATION
     },
     isinstance: builtin_isinstance,
+    object.__new__: builtin_new,
     len: builtin_len,
     getattr: builtin_getattr,
     hasattr: builtin_hasattr,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections
+import enum
 import functools
 import inspect
 import sys
 import types
+import weakref
 from typing import Any
 
 from rushlight.capture import marks
@@ -16,10 +18,11 @@ from rushlight.capture.containers import methods_of
 from rushlight.capture.frame import Frame
 from rushlight.capture.iterators import Generator
 from rushlight.capture.operators import Operators
-from rushlight.capture.outcomes import Abandon, Break
+from rushlight.capture.outcomes import Abandon, Break, UserRaise
 from rushlight.capture.sources import Source, const
 from rushlight.capture.tracer import IDENTITY, raise_user
 from rushlight.capture.values import (
+    NULL,
     Bound,
     Const,
     Dict,
@@ -30,6 +33,7 @@ from rushlight.capture.values import (
     New,
     Number,
     Obj,
+    Opaque,
     Partial,
     Seq,
     SetVar,
@@ -62,6 +66,8 @@ class Tracer(Operators):
             case Method():
                 return self.call(f.func, [f.owner, *args], kwargs, frame)
             case Func():
+                if "_capture_disable" in f.attrs:
+                    raise Break(f"disabled: {f.code.co_name}")
                 return self.inline(
                     f.code, f.namespace, f.closure, (f.defaults, f.kwdefaults), args, kwargs
                 )
@@ -167,6 +173,8 @@ class Tracer(Operators):
             named = self.real(Lazy(value.keywords, f.source.attr("keywords"))).items
             func = Lazy(value.func, f.source.attr("func"))
             return self.call(func, [*given, *args], {**named, **kwargs})
+        if type(value) is weakref.ReferenceType and not args and not kwargs:
+            return self.present(Lazy(value(), f.source.referent()))
         if isinstance(value, LRU_WRAPPER):
             wrapped = Lazy(value.__wrapped__, f.source.attr("__wrapped__"))
             return self.call(wrapped, args, kwargs)
@@ -195,7 +203,11 @@ class Tracer(Operators):
             return self.construct_exception(cls, args, kwargs)
         if issubclass(cls, tuple) and hasattr(cls, "_make") and hasattr(cls, "_fields"):
             return self.construct_named_tuple(cls, args, kwargs)
+        if isinstance(cls, enum.EnumMeta):
+            return self.fold(cls, *map(self.python, args))
         init = cls.__init__
+        if isinstance(cls.__new__, types.FunctionType):
+            return self.construct_by_new(cls, args, kwargs)
         is_plain = cls.__new__ is object.__new__ and type(cls).__call__ is type.__call__
         has_known_init = isinstance(init, types.FunctionType) or init is object.__init__
         if not (is_plain and has_known_init):
@@ -206,6 +218,23 @@ class Tracer(Operators):
             self.call(Obj(init, const(init)), [made, *args], kwargs)
         elif args or kwargs:
             raise raise_user(TypeError, f"{cls.__name__}() takes no arguments")
+        return made
+
+    def construct_by_new(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """An instance whose class has a `__new__` of the user's."""
+        if type(cls).__call__ is not type.__call__ or self.world.is_library(cls.__new__):
+            raise Break(f"construct {cls.__name__}")
+        self.guard("is", const(cls).attr("__new__"), cls.__new__)
+        new = Obj(cls.__new__, const(cls.__new__))
+        made = self.real(self.call(new, [Obj(cls, const(cls)), *args], kwargs))
+        if isinstance(made, New) and issubclass(made.cls, cls):
+            kind: Any = made.cls
+            init = kind.__init__
+            if isinstance(init, types.FunctionType):
+                self.guard("is", const(kind).attr("__init__"), init)
+                self.call(Obj(init, const(init)), [made, *args], kwargs)
+            elif init is not object.__init__:
+                raise Break(f"construct {cls.__name__}")
         return made
 
     def construct_exception(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -254,8 +283,10 @@ class Tracer(Operators):
         v = self.real(v)
         if isinstance(v, Tensor):
             return self.world.tensor_method(self, v, name, args, kwargs)
+        if isinstance(v, Opaque):
+            return self.world.opaque_method(self, v, name, args, kwargs)
         if isinstance(v, Generator) and name in ("send", "close", "throw"):
-            raise Break(f"generator.{name}")
+            return self.call_generator(v, name, args)
         if isinstance(v, Seq | Dict | SetVar | View | Iter):
             table = methods_of(v)
             if name in table:
@@ -267,6 +298,23 @@ class Tracer(Operators):
             method = functools.partial(getattr(self.python(v), name), **plain)
             return self.fold(method, *[self.plain_argument(a) for a in args])
         raise Break(f"method {name} of {type(v).__name__}")
+
+    def call_generator(self, v: Generator, name: str, args: list[Any]) -> Any:
+        if name == "close":
+            return v.close(self)
+        if len(args) != 1:
+            raise Break(f"generator.{name} with several arguments")
+        if name == "send":
+            found = v.send(self, args[0])
+        else:
+            error = self.real(args[0])
+            if isinstance(error, Obj) and isinstance(error.value, type):
+                error = self.construct(error.value, [], {})
+            found = v.throw(self, error)
+        if found is NULL:
+            is_none = isinstance(v.result, Const) and v.result.value is None
+            raise UserRaise(New(StopIteration, args=() if is_none else (v.result,)))
+        return found
 
     def plain_argument(self, v: Any) -> Any:
         v = self.real(v)

@@ -19,6 +19,7 @@ from rushlight.capture.outcomes import Break, NeedBreak
 from rushlight.capture.sources import Id, Source
 from rushlight.capture.tracer import Guard
 from rushlight.capture.values import (
+    NULL,
     Bound,
     Cell,
     Const,
@@ -65,6 +66,10 @@ class Emitter:
         # Tensors that have the same array at most calls: text, text of the array, two tests.
         self.kept: list[tuple[str, str, str, str]] = []
         self.count = 0
+        # Functions that the graph is given, and cells of theirs that have no contents yet.
+        self.given: dict[Any, str] = {}
+        self.unfilled: list[tuple[str, Cell]] = []
+        self.is_early = False
 
     def temp(self, lines: list[str], text: str) -> str:
         self.count += 1
@@ -95,6 +100,8 @@ class Emitter:
             return f"{owner}.cell_contents"
         if kind == "size":
             return f"{owner}.shape[{key}]"
+        if kind == "referent":
+            return f"{owner}()"
         if type(key) is Id:
             key = key.value
         is_plain = type(key) in (int, str, bool)
@@ -166,7 +173,7 @@ class Emitter:
         if not root.writes:
             return
         values = {var.source: value for value, var in self.t.known.values() if var.source}
-        sources = [root.sources[node] for node in root.inputs if root.sources[node] in values]
+        sources = [s for node in root.inputs if (s := root.sources.get(node)) in values]
         tensors = [values[source] for source in sources]
         found = world.sharing(*tensors) if len(tensors) > 1 else None
         if found is not None:
@@ -184,7 +191,7 @@ class Emitter:
             plain = v.value is None or type(v.value) in (int, str, bool)
             return repr(v.value) if plain else self.names.constant(v.value)
         if isinstance(v, Proxy) and v.source is None:
-            return self.out(v.node)
+            return self.result(v)
         if v.source is not None:
             return self.read(v.source)
         if id(v) in self.built:
@@ -195,6 +202,19 @@ class Emitter:
         name = self.made(v)
         self.built[id(v)] = name
         return name
+
+    def result(self, v: Proxy) -> str:
+        """The text of what the graph gives, as the program has it."""
+        text = self.out(v.node)
+        wrapped = self.t.world.wrapped_result(v, text, self.names)
+        attributes = v.attrs if isinstance(v, Tensor) else None
+        if wrapped is None and not attributes:
+            return text
+        if id(v) not in self.built:
+            name = self.built[id(v)] = self.temp(self.post, wrapped or text)
+            for attr, value in (attributes or {}).items():
+                self.post.append(f"{name}.{attr} = {self.rebuild(value)}")
+        return self.built[id(v)]
 
     def made(self, v: Any) -> str:
         match v:
@@ -266,7 +286,9 @@ class Emitter:
 
     def make_cell(self, v: Cell) -> str:
         name = self.built[id(v)] = self.temp(self.post, f"{self.names.constant(types.CellType)}()")
-        if v.contents is not None:
+        if v.contents is not None and self.is_early:
+            self.unfilled.append((name, v))
+        elif v.contents is not None:
             self.post.append(f"{name}.cell_contents = {self.rebuild(v.contents)}")
         return name
 
@@ -290,8 +312,11 @@ class Emitter:
         defaults = f"({self.list_of(v.defaults)})" if v.defaults else "None"
         parts = f"{constant(v.code)}, {constant(v.namespace)}, {v.code.co_name!r}"
         name = self.temp(self.post, f"{constant(types.FunctionType)}({parts}, {defaults}, {cells})")
+        self.built[id(v)] = name
         if v.kwdefaults:
             self.post.append(f"{name}.__kwdefaults__ = {self.rebuild(Dict(v.kwdefaults))}")
+        for attr, value in v.attrs.items():
+            self.post.append(f"{name}.{attr} = {self.rebuild(value)}")
         return name
 
     def make_object(self, v: New) -> str:
@@ -343,7 +368,25 @@ class Emitter:
                 raise Break(f"cannot rebuild {type(v).__name__}")
         return self.temp(self.post, text)
 
+    def make_inputs(self) -> None:
+        """Functions that the graph is given stand in front of its call. What their cells hold of
+        its results is filled in behind it."""
+        self.is_early = True
+        for node, (v, made_at) in self.t.root.made.items():
+            self.post = []
+            try:
+                self.given[node] = self.rebuild(v)
+            except Break as error:
+                raise NeedBreak(made_at, str(error)) from None
+            self.pre += self.post
+        self.is_early = False
+        self.post = []
+        for name, cell in self.unfilled:
+            self.post.append(f"{name}.cell_contents = {self.rebuild(cell.contents)}")
+
     def out(self, node: Any) -> str:
+        if self.is_early:
+            raise Break("a hook that holds a result of the graph")
         if node not in self.outs:
             self.outs[node] = f"__o{len(self.outs)}"
         return self.outs[node]
@@ -370,9 +413,12 @@ class Emitter:
         assert v.source is not None
         return self.set_calls(self.read(v.source), v)
 
-    def write_attribute(self, v: Obj, name: str) -> list[str]:
-        value = self.rebuild(self.t.overlay[id(v.value), name])
-        return [f"{self.read(v.source)}.{name} = {value}"]
+    def write_attribute(self, v: Any, name: str, key: Any) -> list[str]:
+        target = f"{self.read(v.source)}.{name}"
+        value = self.t.overlay[key]
+        lines = [] if value is NULL else [f"{target} = {self.rebuild(value)}"]
+        is_gone = value is NULL or key in self.t.recreated
+        return [f"del {target}", *lines] if is_gone else lines
 
     def write_global(self, namespace: dict[str, Any], name: str) -> list[str]:
         value = self.rebuild(self.t.overlay[id(namespace), name])
@@ -394,6 +440,12 @@ class Emitter:
         self.pre.append(f"if {world.global_guard(self.names)}: break")
         for guard in t.guards:
             self.guard(guard)
+        world.refuse_open()
+        for generator in t.generators:
+            if generator.is_left_open():
+                name = generator.frame.code.co_name
+                raise NeedBreak(generator.made_at, f"generator {name} that is not run to its end")
+        self.make_inputs()
         result = finish(self)
         effects = self.effects()
         self.guard_identities()
@@ -450,11 +502,17 @@ class Emitter:
         has_effects = recording.writes or recording.draws or recording.may_raise
         return not is_empty and bool(self.outs or has_effects)
 
+    def input(self, recording: Any, node: Any) -> str:
+        if node in self.given:
+            return self.given[node]
+        text, reader = self.read(recording.sources[node]), recording.readers.get(node)
+        return text if reader is None else f"{self.names.constant(reader)}({text})"
+
     def graph_call(self, backend: Any) -> list[str]:
         """The call of the compiled graph; it ends in an `except` where it has to."""
         t = self.t
         recording = t.root
-        inputs = ", ".join(self.read(recording.sources[node]) for node in recording.inputs)
+        inputs = ", ".join(self.input(recording, node) for node in recording.inputs)
         t.world.balance(t)
         recording.graph.output(tuple(self.outs))
         recording.drop_unused_parts()

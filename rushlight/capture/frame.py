@@ -325,10 +325,11 @@ class Frame:
 
     def op_MATCH_CLASS(self, count: int) -> None:
         names, cls, v = self.t.python(self.pop()), self.pop(), self.pop()
-        if count and cls.value in MATCHED_WHOLE:
-            raise Break(f"match of {cls.value.__name__}")
         if not self.t.python(self.t.call(Obj(isinstance, const(isinstance)), [v, cls], {})):
             self.push(Const(None))
+            return
+        if count == 1 and not names and cls.value in MATCHED_WHOLE:
+            self.push(Seq(tuple, [v]))
             return
         places = self.t.python(self.t.getattr(cls, "__match_args__"))[:count] if count else ()
         found = []
@@ -438,6 +439,7 @@ class Frame:
             made.closure = list(self.pop().items)
         if flags & 4:
             self.pop()
+            made.is_annotated = True
         if flags & 2:
             made.kwdefaults = self.pop().items
         if flags & 1:
@@ -452,6 +454,8 @@ class Frame:
             f.kwdefaults = v.items
         elif flag == 1:
             f.defaults = self.t.iterate(v)
+        else:
+            f.is_annotated = True
         self.push(f)
 
     def callee(self, args: list[Any]) -> tuple[Any, list[Any]]:

@@ -91,13 +91,17 @@ def inlined(t: Any, cls: Any, args: list[Any], context: New) -> Any:
     t.grad = before
     if before:
         switch_off_around(t, last)
-    if "dirty_tensors" in context.attrs:
+    marked = context.attrs.get("dirty_tensors")
+    dirty = [] if marked is None else list(map(t.real, marked.items))
+    given = list(map(t.real, result.items if isinstance(result, Seq) else [result]))
+    if not all(v in args and v in given for v in dirty):
         raise Break("mark_dirty")
 
     def one(v: Any) -> Any:
         # An input that is returned comes back as another object.
         v = t.real(v)
-        return t.record("call_method", "view_as", [v, v], {}) if v in args else v
+        is_passed = v in args and v not in dirty
+        return t.record("call_method", "view_as", [v, v], {}) if is_passed else v
 
     if isinstance(result, Seq) and result.kind is tuple:
         return Seq(tuple, [one(v) if isinstance(v, Tensor) else v for v in result.items])

@@ -6,6 +6,8 @@ of its inner iterators. A generator that has begun cannot; capture then ends bef
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any
 
 from rushlight.capture.attributes import Iter
@@ -185,8 +187,14 @@ class Filter(Iter):
                 return item
 
 
+# From 3.13 on, what a generator returns when it is closed is what `close` gives.
+RETURNS_ON_CLOSE = sys.version_info >= (3, 13)
+
+
 class Generator(Iter):
     """A suspended frame."""
+
+    kinds = (types.GeneratorType,)
 
     def __init__(self, frame: Any, made_at: int) -> None:
         self.frame = frame
@@ -203,7 +211,58 @@ class Generator(Iter):
             return NULL
         if self.started:
             self.frame.stack.append(value)
-        self.started = True
+        elif not (isinstance(value, Const) and value.value is None):
+            message = "can't send non-None value to a just-started generator"
+            raise raise_user(TypeError, message)
+        if not self.started:
+            self.started = True
+            tracer.generators.append(self)
+        return self.proceed(tracer)
+
+    def throw(self, tracer: Any, error: Any) -> Any:
+        """Raise at the `yield` where it waits; the next item, or NULL."""
+        if not self.started or self.finished:
+            self.finished = True
+            raise UserRaise(error)
+        frame = self.frame
+        m = frame.decoded.micros[frame.pc]
+        if m.op == "JUMP" and frame.decoded.micros[frame.decoded.starts[m.arg]].op == "SEND":
+            raise Break("throw into a generator that waits for another")
+        try:
+            frame.note_context(error)
+            frame.handle(frame.decoded.micros[frame.pc - 1], UserRaise(error))
+        except UserRaise:
+            self.finished = True
+            raise
+        return self.proceed(tracer)
+
+    def close(self, tracer: Any) -> Any:
+        if not self.started or self.finished:
+            self.finished = True
+            return Const(None)
+        try:
+            found = self.throw(tracer, New(GeneratorExit))
+        except UserRaise as error:
+            if isinstance(error.var, New) and error.var.cls in (GeneratorExit, StopIteration):
+                return Const(None)
+            raise
+        if found is not NULL:
+            raise raise_user(RuntimeError, "generator ignored GeneratorExit")
+        return self.result if RETURNS_ON_CLOSE else Const(None)
+
+    def is_left_open(self) -> bool:
+        """Whether it waits where its end would run a handler of the user's."""
+        if not self.started or self.finished:
+            return False
+        frame = self.frame
+        handler = frame.decoded.handler(frame.decoded.micros[frame.pc - 1].offset)
+        if handler is None:
+            return False
+        first = frame.decoded.micros[frame.decoded.starts[handler.target]]
+        # The handler of the whole body that turns StopIteration into an error.
+        return str(first.op) != "STOP_ITERATION_ERROR"
+
+    def proceed(self, tracer: Any) -> Any:
         tracer.depth += 1
         try:
             done = self.frame.run()

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight.capture.iterators import Items
-from rushlight.capture.outcomes import Break
+from rushlight.capture.outcomes import Break, UserRaise
 from rushlight.capture.sources import const
 from rushlight.capture.tracer import raise_user
 from rushlight.capture.values import Const, Dict, Lazy, Obj, Seq
 from rushlight.core.hooks import NOTED
+from rushlight.func.stateless import functional_call
 from rushlight.nn.containers import ModuleList, Sequential
 from rushlight.nn.module import (
     GLOBAL_BACKWARD_HOOKS,
@@ -40,6 +41,8 @@ def attribute(t: Any, module: Obj, name: str) -> Any:
     value = module.value
     if name in value.__dict__:
         return None
+    if (id(value), name) in t.world.replaced:
+        return t.world.replaced[id(value), name]
     for table in TABLES:
         found = value.__dict__.get(table)
         if found and name in found:
@@ -63,6 +66,12 @@ def items(t: Any, module: Obj) -> list[Any] | None:
     source, found = module.source.attr("_modules"), value._modules
     keys_of(t, source, found)
     return [Lazy(child, source.item(name)) for name, child in found.items()]
+
+
+def list_slice(t: Any, module: Obj, part: slice) -> Any:
+    """A part of a ModuleList, which is another one."""
+    found = items(t, module) if type(module.value) is ModuleList else None
+    return None if found is None else Seq(ModuleList, found[part])
 
 
 def keys_of(t: Any, source: Any, table: dict[str, Any]) -> list[str]:
@@ -152,8 +161,12 @@ def walks_plainly(cls: type) -> bool:
 
 def walked(t: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """The result of a method that walks through a module; None where `function` is none."""
+    if function is functional_call:
+        return call_with(t, *args, **kwargs)
     if function not in WALKS:
         return None
+    if t.world.replaced:
+        raise Break("a walk through a module inside functional_call")
     defaults, walk_through = WALKS[function]
     module = t.real(args[0])
     given = {key: t.python(v) for key, v in [*zip(defaults, args[1:]), *kwargs.items()]}
@@ -165,6 +178,52 @@ def walked(t: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> An
     if "recurse" in options:
         options = {"prefix": "", "remove_duplicate": True, **options}
     return Items(list(walk_through(t, module, **options)))
+
+
+def call_with(
+    t: Any, module: Any, given: Any, args: Any = None, kwargs: Any = None, **options: Any
+) -> Any:
+    """`functional_call`: the module reads the given tensors in the place of its own."""
+    module, given = t.real(module), t.real(given)
+    if options or not isinstance(module, Obj) or not isinstance(given, Dict):
+        raise Break("functional_call with options")
+    if not isinstance(module.value, Module) or shares_tensors(module.value):
+        raise Break("functional_call of a module that holds a tensor twice")
+    found = None if args is None else t.real(args)
+    is_none = found is None or (isinstance(found, Const) and found.value is None)
+    positional: list[Any] = [] if is_none else [found]
+    if isinstance(found, Seq) and found.kind is tuple:
+        positional = list(found.items)
+    named = {} if kwargs is None or not t.truth(kwargs) else dict(t.real(kwargs).items)
+    before = t.world.replaced
+    replaced = dict(before)
+    # That no tensor is there twice is a fact of all of them.
+    list(members("_parameters", True)(t, module, "", True, False))
+    list(members("_buffers", True)(t, module, "", True, False))
+    for path, value in given.items.items():
+        *outer, name = str(path).split(".")
+        owner = module
+        for step in outer:
+            owner = t.real(t.getattr(owner, step))
+        is_held = isinstance(owner, Obj) and isinstance(owner.value, Module)
+        if not is_held or not any(name in getattr(owner.value, table) for table in TABLES[:2]):
+            raise Break(f"functional_call with {path}")
+        replaced[id(owner.value), name] = value
+    t.world.replaced, effects = replaced, len(t.effects)
+    try:
+        result = t.call(module, positional, named)
+    finally:
+        t.world.replaced = before
+    if len(t.effects) != effects:
+        raise Break("functional_call of a module that writes")
+    return result
+
+
+def shares_tensors(module: Any) -> bool:
+    """Whether a parameter or buffer has several names."""
+    tensors = [*module.named_parameters(remove_duplicate=False)]
+    tensors += module.named_buffers(remove_duplicate=False)
+    return len({id(tensor) for _, tensor in tensors}) != len(tensors)
 
 
 def has_backward_hooks(module: Any) -> bool:
@@ -207,16 +266,23 @@ def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
     for name in ("_backward_hooks", "_backward_pre_hooks"):
         t.guard("text", module.source.attr(name), lambda e, k: e)
     args, kwargs = run_pre_hooks(t, module, args, kwargs)
-    result = t.call(t.getattr(module, "forward"), args, kwargs)
-    return run_post_hooks(t, module, args, kwargs, result)
+    try:
+        result = t.call(t.getattr(module, "forward"), args, kwargs)
+        return run_post_hooks(t, module, args, kwargs, result)
+    except UserRaise:
+        if value._forward_hooks_always_called:
+            raise Break("a hook that is called behind an exception") from None
+        raise
 
 
 def own_hooks_test(text: str, names: Any) -> str:
+    """has no hooks"""
     tables = " or ".join(f"{text}.{name}" for name in OWN_HOOKS)
     return f"{names.constant(NOTED)}.hooks and ({tables})"
 
 
 def global_hooks_test(text: str, names: Any) -> str:
+    """has no hooks for all modules"""
     tables = " or ".join(names.constant(table) for table in GLOBAL_HOOKS)
     return f"{text}.hooks and ({tables})"
 
@@ -260,8 +326,7 @@ def run_post_hooks(
     t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any], result: Any
 ) -> Any:
     for number, hook in hooks_of(t, module, "_forward_hooks"):
-        if is_flagged(t, module, "_forward_hooks_always_called", number):
-            raise Break("hook that is always called")
+        is_flagged(t, module, "_forward_hooks_always_called", number)
         given = [module, Seq(tuple, list(args))]
         if is_flagged(t, module, "_forward_hooks_with_kwargs", number):
             given.append(Dict(dict(kwargs)))

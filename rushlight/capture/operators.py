@@ -13,7 +13,7 @@ from rushlight.capture.bytecode import BINARY
 from rushlight.capture.iterators import Items, Over, OverRange
 from rushlight.capture.outcomes import Break, Specialize, UserRaise
 from rushlight.capture.sources import const
-from rushlight.capture.tracer import INPLACE, raise_user
+from rushlight.capture.tracer import CONSTANTS, IDENTITY, INPLACE, raise_user
 from rushlight.capture.values import (
     NULL,
     Const,
@@ -22,6 +22,7 @@ from rushlight.capture.values import (
     New,
     Number,
     Obj,
+    Opaque,
     Proxy,
     Seq,
     SetVar,
@@ -58,9 +59,11 @@ class Operators(Attributes):
 
     def binary(self, f: Binary, a: Any, b: Any) -> Any:
         a, b = self.real(a), self.real(b)
+        if isinstance(a, Opaque) or isinstance(b, Opaque):
+            return self.binary_of_opaque(f, a, b)
         if isinstance(a, Proxy) or isinstance(b, Proxy):
             found = self.binary_of_proxies(f, a, b)
-        elif isinstance(a, Const) and isinstance(b, Const):
+        elif self.are_constants(f, a, b):
             found = self.fold(f, a.value, b.value)
         else:
             found = self.binary_of_containers(f, a, b)
@@ -69,6 +72,27 @@ class Operators(Attributes):
         if found is NULL:
             raise Break(f"{f.__name__} of {type(a).__name__} and {type(b).__name__}")
         return found
+
+    def binary_of_opaque(self, f: Binary, a: Any, b: Any) -> Any:
+        if all(isinstance(x, Proxy | Const | Seq | Slice) for x in (a, b)):
+            return self.world.opaque_binary(self, f, a, b)
+        raise Break(f"{f.__name__} of {type(a).__name__} and {type(b).__name__}")
+
+    def are_constants(self, f: Binary, a: Any, b: Any) -> bool:
+        """Whether what an operator gives is known: of two constants, or where a constant of the
+        library's is compared with an object that a guard names."""
+        if isinstance(a, Const) and isinstance(b, Const):
+            return True
+        if f not in (operator.eq, operator.ne) or not (
+            isinstance(a, Const) or isinstance(b, Const)
+        ):
+            return False
+        return all(
+            type(x.value) not in CONSTANTS
+            if isinstance(x, Const)
+            else isinstance(x, Obj) and isinstance(x.value, IDENTITY)
+            for x in (a, b)
+        )
 
     def fold(self, f: Callable[..., Any], *values: Any) -> Any:
         """Compute now; what it raises, the program raises."""
@@ -96,13 +120,14 @@ class Operators(Attributes):
         return Const(self.python(v)) if isinstance(v, Number) else v
 
     def binary_of_containers(self, f: Binary, a: Any, b: Any) -> Any:
-        if isinstance(a, Seq) and isinstance(b, Seq) and a.kind is b.kind:
-            if f is operator.iadd and a.kind is list:
-                a.items.extend(b.items)
-                self.mutated(a)
-                return a
-            if f in (operator.add, operator.iadd):
-                return Seq(a.kind, a.items + b.items)
+        is_list = isinstance(a, Seq) and a.kind is list
+        if f is operator.iadd and is_list and isinstance(b, Seq | Iter | View):
+            a.items.extend(self.iterate(b))
+            self.mutated(a)
+            return a
+        are_alike = isinstance(a, Seq) and isinstance(b, Seq) and a.kind is b.kind
+        if are_alike and f in (operator.add, operator.iadd):
+            return Seq(a.kind, a.items + b.items)
         if isinstance(a, Seq) and f in (operator.mul, operator.imul) and isinstance(b, Const):
             if f is operator.imul and a.kind is list:
                 raise Break("list repeated in place")
@@ -141,6 +166,11 @@ class Operators(Attributes):
             if not isinstance(x, New | Obj):
                 continue
             cls = self.type_of(x)
+            if method == "__ne__" and cls.__ne__ is object.__ne__:
+                # Python's own: the opposite of `==`.
+                self.guard("is", const(cls).attr("__ne__"), cls.__ne__)
+                found = self.binary_of_objects(operator.eq, x, y)
+                return NULL if found is NULL else Const(not self.truth(found))
             if not hasattr(cls, method):
                 self.guard("lacks", const(cls), method)
             elif isinstance(getattr(cls, method), types.FunctionType):
@@ -153,6 +183,9 @@ class Operators(Attributes):
 
     def compare_identities(self, f: Binary, a: Any, b: Any) -> Any:
         """`==` of objects that compare as they are: by identity."""
+        if any(isinstance(x, Const) and type(x.value) not in CONSTANTS for x in (a, b)):
+            # A constant of the library's, with a rule of its own.
+            return NULL
         for x in (a, b):
             cls = self.type_of(x)
             if isinstance(x, New | Obj):
@@ -177,6 +210,8 @@ class Operators(Attributes):
 
     def unary(self, f: Callable[[Any], Any], v: Any) -> Any:
         v = self.real(v)
+        if isinstance(v, Opaque):
+            return self.world.opaque_unary(self, f, v)
         if isinstance(v, Proxy):
             return self.record("call_function", f, [v], {})
         if isinstance(v, New | Obj):
@@ -187,7 +222,9 @@ class Operators(Attributes):
         container = self.real(container)
         if isinstance(container, View) and container.name == "keys":
             container = container.owner
-        if isinstance(container, Dict | SetVar):
+        if isinstance(container, Dict):
+            return self.item_of(container, self.key(item)) is not None
+        if isinstance(container, SetVar):
             return self.key(item) in container.items
         if isinstance(container, Const):
             return self.python(item) in container.value
@@ -211,6 +248,8 @@ class Operators(Attributes):
         match v:
             case Tensor():
                 return self.record("call_function", operator.getitem, [v, key], {})
+            case Opaque():
+                return self.world.opaque_binary(self, operator.getitem, v, key)
             case Seq():
                 return self.item_of_sequence(v, self.python(key))
             case Dict():
@@ -234,8 +273,9 @@ class Operators(Attributes):
 
     def item_of_dict(self, v: Dict, key: Any) -> Any:
         value = self.key(key)
-        if value in v.items:
-            return v.items[value]
+        found = self.item_of(v, value)
+        if found is not None:
+            return found
         factory = self.real(v.factory)
         if factory is None or isinstance(factory, Const):
             raise raise_user(KeyError, value)
@@ -246,6 +286,10 @@ class Operators(Attributes):
     def item_of_object(self, v: Any, key: Any) -> Any:
         if isinstance(v, Obj):
             found = self.world.module_items(self, v)
+            if isinstance(key, Slice):
+                kept = self.world.module_slice(self, v, self.python(key))
+                if kept is not None:
+                    return kept
             if found is not None and isinstance(key, Const) and type(key.value) is int:
                 try:
                     return found[key.value]
@@ -259,6 +303,8 @@ class Operators(Attributes):
         v, key = self.real(v), self.real(key)
         if isinstance(v, Tensor):
             self.record("call_function", operator.setitem, [v, key, value], {})
+        elif isinstance(v, Opaque):
+            self.world.opaque_store(self, v, key, value)
         elif isinstance(v, Seq) and v.kind is list:
             index = self.python(key)
             try:
@@ -276,6 +322,9 @@ class Operators(Attributes):
 
     def delete_subscript(self, v: Any, key: Any) -> None:
         v = self.real(v)
+        if isinstance(getattr(self.type_of(v), "__delitem__", None), types.FunctionType):
+            self.call(self.type_attr(v, "__delitem__"), [key], {})
+            return
         if isinstance(v, Dict):
             index = self.key(key)
         elif isinstance(v, Seq) and v.kind is list:
@@ -322,6 +371,8 @@ class Operators(Attributes):
                 return Items([self.lift(x) for x in v.value])
             case Tensor():
                 return Items(self.world.unbind(self, v))
+            case Opaque():
+                return Items(self.world.opaque_items(self, v))
             case New() | Obj():
                 return self.iterator_of_object(v)
         raise Break(f"iterate over {self.type_of(v).__name__}")

@@ -56,7 +56,8 @@ def is_plain(t: Any, values: Any, group: Any) -> bool:
     if t.modes["inference"] or t.modes["autocast"][0]:
         return False
     tensors = [t.real(v) for p in parameters for v in (p, t.getattr(p, "grad"))]
-    if not all(isinstance(v, Tensor) and v.kind in (RealTensor, Parameter) for v in tensors):
+    kinds = (RealTensor, Parameter)
+    if not all(isinstance(v, Tensor) and t.world.tensor_type(v) in kinds for v in tensors):
         return False
     examples = [v.example for v in tensors]
     return all(x.is_contiguous() and x.dtype.is_floating_point for x in examples) and all(

@@ -13,11 +13,26 @@ from rushlight.capture.sources import Source
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node, map_arg
 
-__all__ = ["EXAMPLE", "PART", "Recording", "contains_node", "examples_of"]
+__all__ = [
+    "EXAMPLE",
+    "HOOK",
+    "NATIVE",
+    "PART",
+    "WRITES",
+    "Recording",
+    "contains_node",
+    "examples_of",
+]
 
 EXAMPLE = "example_value"
 # In the meta of a node that takes one result out of several.
 PART = "part"
+# In the meta of a node that runs as it is, whatever compiles the graph around it.
+NATIVE = "native"
+# What it is for such a node that puts a hook on a tensor.
+HOOK = "hook"
+# In the meta of a call that writes to its arguments.
+WRITES = "writes"
 
 
 class Recording:
@@ -27,6 +42,10 @@ class Recording:
         self.graph = Graph()
         self.inputs: list[Node] = []
         self.sources: dict[Node, Source] = {}
+        # What is done to what a source gives, for it to be an input; None: nothing.
+        self.readers: dict[Node, Callable[[Any], Any] | None] = {}
+        # Inputs that generated code makes: the variable, and the step that asked for it.
+        self.made: dict[Node, tuple[Any, int]] = {}
         self.lifted: dict[Node, Node] = {}
         # Whether it writes to tensors, draws random numbers, or may raise for some values.
         self.writes = False

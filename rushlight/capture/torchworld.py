@@ -10,34 +10,39 @@ import operator
 import types
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rushlight.autograd import grad_mode
 from rushlight.autograd.function import Function, once_differentiable
+from rushlight.base import pytree
+from rushlight.base.errors import error
 from rushlight.base.pytree import tree_leaves
-from rushlight.capture import marks, modules, states
+from rushlight.capture import hooks, marks, modules, ndarrays, overrides, states
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
-from rushlight.capture.sources import Source
+from rushlight.capture.sources import Source, const
 from rushlight.capture.tracer import INPLACE, raise_user
 from rushlight.capture.values import Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
+from rushlight.capture.witness import Witness
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
-from rushlight.core.construct import LegacyType
+from rushlight.core.construct import LegacyType, make_tensor
+from rushlight.core.determinism import ASKED
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dispatch import disabled_torch_function
-from rushlight.core.fake import FakeTensor, FakeTensorMode
+from rushlight.core.fake import FakeTensor
 from rushlight.core.modes import is_traceable_wrapper_subclass
-from rushlight.core.op import OpOverload, OpOverloadPacket, Tag
+from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.parameter import Parameter
 from rushlight.core.return_types import ReturnType
 from rushlight.core.size import Size
-from rushlight.core.state import LOCAL, PROCESS, changed
+from rushlight.core.state import LOCAL, OVERRIDES, PROCESS, changed
 from rushlight.core.tensor import Tensor as RealTensor
-from rushlight.core.tensor import storage_of
+from rushlight.core.tensor import sizes_of, storage_of, strides_of
 from rushlight.nn.module import Module
-from rushlight.opset import registry
 from rushlight.opset.creation.random import get_rng_state, set_rng_state
-from rushlight.opset.kinds import GATHER, SCATTER
-from rushlight.symbolic.errors import GuardOnDataDependentSymNode
+from rushlight.symbolic import checks
+from rushlight.symbolic.errors import ConstraintViolationError, GuardOnDataDependentSymNode
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
 from rushlight.symbolic.sources import source_name
 
@@ -59,28 +64,11 @@ COMPUTED = {"T", "mT", "H", "mH", "real", "imag", "data"}
 # Facts of layout that an invented gradient does not have.
 STRICT = {"stride", "requires_grad", "storage_offset", "layout", "data"}
 UNSAFE = {
-    "item", "tolist", "numpy", "backward", "register_hook", "nonzero", "retain_grad", "data_ptr",
+    "item", "tolist", "nonzero", "data_ptr",
     "share_memory_", "requires_grad_", "storage", "untyped_storage", "set_", "resize_", "apply_",
     "map_", "__array__", "__bool__", "__float__", "__int__", "__index__", "__len__", "__format__",
-    "__repr__", "__dlpack__", "register_post_accumulate_grad_hook", "pin_memory", "to_sparse",
-    "is_inference", "as_subclass",
-}  # fmt: skip
-# Functions that draw numbers and are no ops.
-DRAWING = {
-    "dropout1d", "dropout2d", "dropout3d", "gumbel_softmax", "multi_head_attention_forward",
-    "fractional_max_pool2d", "fractional_max_pool3d",
-}  # fmt: skip
-# Functions that write to arguments without saying so in their name.
-WRITING = {"batch_norm", "instance_norm", "native_batch_norm"}
-# Functions that raise for some values: indices out of range, singular matrices, divisors of zero.
-RAISING = {
-    "take_along_dim", "embedding_bag", "nll_loss", "cross_entropy", "multi_margin_loss", "one_hot",
-    "inverse", "inv", "cholesky", "solve", "lu_factor", "eigh", "eig", "svd", "qr", "lstsq",
-    "bincount", "binary_cross_entropy", "ctc_loss", "_assert", "_assert_async", "max_unpool1d",
-    "max_unpool2d", "max_unpool3d", "grid_sample", "multinomial", "bernoulli", "normal", "poisson",
-}  # fmt: skip
-DIVIDING = {
-    "floordiv", "ifloordiv", "mod", "imod", "remainder", "fmod", "floor_divide", "pow", "ipow",
+    "__repr__", "__dlpack__", "pin_memory", "to_sparse",
+    "is_inference",
 }  # fmt: skip
 # Where functions live that are nodes of a graph.
 OPERATORS = (
@@ -90,7 +78,7 @@ OPERATORS = (
 # Where functions of the library live that are captured like the user's.
 INLINED = (
     "rushlight.nn", "rushlight.amp", "rushlight.autograd.function", "rushlight.capture",
-    "rushlight.autograd.grad_mode", "rushlight.optim",
+    "rushlight.autograd.grad_mode", "rushlight.optim", "rushlight.base.pytree",
 )  # fmt: skip
 NO_OPERATORS = {
     "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng",
@@ -99,17 +87,35 @@ PLAIN = (RealTensor, Parameter)
 PLAIN_OVERRIDES = {disabled_torch_function, vars(RealTensor)["__torch_function__"].__func__}
 APPLY = Function.apply.__func__  # type: ignore[attr-defined]
 ONCE_DIFFERENTIABLE = once_differentiable(lambda: None).__code__
+# Statements about sizes: true, or an error of the program.
+CHECKS = {
+    checks.check, checks.check_index, checks.check_value, checks.check_type,
+    checks.check_not_implemented,
+}  # fmt: skip
 LIBRARY_CONSTANTS = (dtypes.dtype, device, layout, memory_format)
 
 
 class TensorFacts(NamedTuple):
-    """What a guard of a tensor tests; None for sizes and strides that symbols stand for."""
+    """What a guard of a tensor tests; None for sizes and strides that symbols stand for. `seen`
+    are the sizes that it had."""
 
     kind: type
     dtype: Any
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
     requires_grad: bool
+    seen: tuple[int, ...]
+
+    def __str__(self) -> str:
+        """For users: `?` stands for any number."""
+        sizes, strides = (
+            "(" + ", ".join(["?" if n is None else str(n) for n in numbers]) + ")"
+            for numbers in (self.sizes, self.strides)
+        )
+        return (
+            f"a {self.kind.__name__} of {self.dtype}, sizes {sizes}, strides {strides} in bytes, "
+            f"requires_grad={self.requires_grad}"
+        )
 
 
 def tensor_is_plain(value: Any) -> bool:
@@ -117,7 +123,11 @@ def tensor_is_plain(value: Any) -> bool:
 
 
 def describe(value: Any) -> Any:
-    """All that a guard of a tensor made of others tests."""
+    """All that a guard of a tensor of a subclass tests."""
+    if overrides.is_recast(type(value)):
+        with changed(excluded=LOCAL.state.excluded | OVERRIDES):
+            flags = value.requires_grad, value._unusual is not None
+            return type(value), value.dtype, sizes_of(value), strides_of(value), flags
     if not is_traceable_wrapper_subclass(value):
         return type(value), value.dtype, value.shape, value.stride(), value.requires_grad
     names, context = value.__tensor_flatten__()
@@ -150,6 +160,19 @@ def array_tests(text: str, facts: TensorFacts, names: Any) -> list[str]:
     return tests
 
 
+def range_of(bounds: list[Any] | None) -> Any:
+    """What is required of a size that is marked as dynamic between two bounds."""
+    if bounds is None or bounds == [None, None]:
+        return None
+    from rushlight.symbolic.constraints import StrictMinMaxConstraint
+    from rushlight.symbolic.ranges import ValueRanges, int_oo
+
+    lower, upper = bounds
+    return StrictMinMaxConstraint(
+        ValueRanges(0 if lower is None else lower, int_oo if upper is None else upper)
+    )
+
+
 def is_fake(value: Any) -> bool:
     return isinstance(value, RealTensor)
 
@@ -172,10 +195,16 @@ class TorchWorld(World):
     library = ("rushlight", "torch")
 
     def __init__(self) -> None:
-        self.mode = FakeTensorMode(allow_non_fake_inputs=True, static_shapes=True)
+        self.mode = Witness(allow_non_fake_inputs=True, static_shapes=True)
+        self.overrides = overrides.Overrides()
         # Sources whose examples hold symbols.
         self.symbolic: dict[Source, Any] = {}
+        # Sizes that the user marked as dynamic.
+        self.wanted: list[tuple[Source, Any]] = []
         self.bodies = 0
+        self.asks_trees = False
+        # What a module reads in the place of its own, by the module's identity and the name.
+        self.replaced: dict[tuple[int, str], Any] = {}
 
     @property
     def env(self) -> Any:
@@ -194,7 +223,11 @@ class TorchWorld(World):
     def is_const(self, value: Any) -> bool:
         if type(value) is Size:
             return not any(isinstance(x, SymNumber) for x in value)
-        return isinstance(value, LIBRARY_CONSTANTS)
+        return isinstance(value, LIBRARY_CONSTANTS) or ndarrays.is_const(value)
+
+    def const_arg(self, value: Any) -> Any:
+        # Operators take numbers of NumPy's for Python's.
+        return value.item() if isinstance(value, np.generic) else value
 
     def is_op(self, function: Any) -> bool:
         if isinstance(function, OpOverload | OpOverloadPacket) or marks.is_allowed(function):
@@ -216,21 +249,13 @@ class TorchWorld(World):
         return isinstance(value, Module)
 
     def writes(self, target: Any, name: str) -> bool:
-        return name in WRITING
+        return self.mode.writes
 
     def draws(self, target: Any, name: str) -> bool:
-        return name in DRAWING or draws_numbers(name)
+        return self.mode.draws
 
     def may_raise(self, target: Any, name: str, given: list[Any]) -> bool:
-        if name in ("getitem", "setitem"):
-            return any(isinstance(leaf, RealTensor) for leaf in tree_leaves(given[1]))
-        if name in DIVIDING:
-            # By zero, where integers are divided.
-            divisor = given[1] if len(given) > 1 else None
-            is_integer = isinstance(divisor, RealTensor) and not divisor.dtype.is_floating_point
-            return is_integer or isinstance(divisor, SymNumber)
-        is_known = name in RAISING or takes_indices(name) or marks.is_allowed(target)
-        return is_known or overlaps(name, given)
+        return self.mode.may_raise or marks.is_allowed(target) or overlaps(name, given)
 
     def versions(self, examples: Any) -> Any:
         return [leaf._version for leaf in tree_leaves(examples) if isinstance(leaf, RealTensor)]
@@ -265,26 +290,54 @@ class TorchWorld(World):
 
         assert self.env is not None
         kinds = [DimDynamic.DUCK if is_dynamic else DimDynamic.STATIC for is_dynamic in dims]
+        wanted = {dim: rest for dim, *rest in value.__dict__.get(marks.DYNAMIC, ()) if dims[dim]}
+        # Sizes 0 and 1 are constants whatever was asked for.
+        wanted = {dim: range_ for dim, range_ in wanted.items() if value.shape[dim] > 1}
         example = self.mode.from_tensor(
             value,
             static_shapes=False,
             source=source,
-            symbolic_context=StatelessSymbolicContext(kinds),
+            symbolic_context=StatelessSymbolicContext(
+                kinds, constraint_sizes=[range_of(wanted.get(dim)) for dim in range(len(dims))]
+            ),
         )
         self.symbolic[source] = example
+        self.wanted += [(source.size(dim), example.shape[dim]) for dim in wanted]
         return example
 
     def subclass_example(self, value: Any) -> Any:
-        """A tensor that is made of others, and that no override of functions knows of."""
-        override: Any = type(value).__torch_function__
+        """A tensor that is made of others, and that no override of functions knows of; or one of
+        a class that says nothing but how functions are overridden."""
+        cls: Any = type(value)
+        override, dispatch = cls.__torch_function__, cls.__torch_dispatch__
+        if overrides.is_recast(cls) and dispatch is RealTensor.__torch_dispatch__:
+            return self.mode.from_tensor(overrides.as_plain(value), static_shapes=True)
         is_plain = getattr(override, "__func__", override) in PLAIN_OVERRIDES
         if not is_plain or not is_traceable_wrapper_subclass(value):
-            raise Break(f"tensor subclass {type(value).__name__}")
+            raise Break(f"tensor subclass {cls.__name__}")
         return self.mode.from_tensor(value, static_shapes=True)
 
+    def overridden(
+        self, tracer: Any, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        return overrides.overridden(tracer, op, target, args, kwargs)
+
+    def input_reader(self, v: Any) -> Any:
+        is_subclass = isinstance(v, Tensor) and overrides.is_recast(v.kind)
+        return overrides.as_plain if is_subclass else None
+
+    def wrapped_result(self, v: Any, text: str, names: Any) -> str | None:
+        if not isinstance(v, Tensor) or not overrides.is_recast(v.kind):
+            return None
+        return f"{names.constant(RealTensor.as_subclass)}({text}, {names.constant(v.kind)})"
+
+    def refuse_open(self) -> None:
+        self.overrides.refuse_open()
+
     def dynamic_dims(self, value: Any, source: Source, tracer: Any) -> list[bool]:
-        marked = value.__dict__.get("_dynamo_dynamic_indices", ())
-        static = value.__dict__.get("_dynamo_static_indices", ())
+        marked = {dim for dim, *_ in value.__dict__.get(marks.DYNAMIC, ())}
+        marked |= value.__dict__.get(marks.MAYBE_DYNAMIC, set())
+        static = value.__dict__.get(marks.STATIC, ())
         everything = tracer.assume_dynamic and type(value) is RealTensor
         return [
             (everything or dim in marked or source.size(dim) in tracer.dynamic)
@@ -339,7 +392,12 @@ class TorchWorld(World):
             for n, real in zip(example.stride(), value._array.strides)
         ]
         return TensorFacts(
-            type(value), value._dtype, tuple(sizes), tuple(strides), value.requires_grad
+            type(value),
+            value._dtype,
+            tuple(sizes),
+            tuple(strides),
+            value.requires_grad,
+            value._array.shape,
         )
 
     def tensor_guard(self, text: str, facts: Any, names: Any) -> str:
@@ -357,12 +415,15 @@ class TorchWorld(World):
 
     def flag_tests(self, text: str, facts: TensorFacts, names: Any) -> list[str]:
         """Tests of what a tensor may be told while it has the same array."""
-        # Views learn late that they require gradients; whoever has the flag has it for good.
-        slot = "_requires_grad" if facts.requires_grad else "requires_grad"
+        # Views learn late that they require gradients: their flag is only half of it.
+        if facts.requires_grad:
+            differs = f"not {text}._requires_grad and not {text}.requires_grad"
+        else:
+            differs = f"{text}._requires_grad or {text}._view is not None and {text}.requires_grad"
         return [
             f"type({text}) is not {names.constant(facts.kind)}",
             f"{text}._unusual is not None",
-            f"{text}.{slot} is not {facts.requires_grad}",
+            differs,
         ]
 
     def changed_sizes(self, facts: Any, value: Any) -> list[int]:
@@ -372,17 +433,17 @@ class TorchWorld(World):
         if not is_tensor or value._array is None or value._dtype is not facts.dtype:
             return []
         sizes = value._array.shape
-        if len(sizes) != len(facts.sizes) or facts.kind is Parameter:
+        if len(sizes) != len(facts.seen) or facts.kind is Parameter:
             return []
-        return [
-            dim
-            for dim, (old, new) in enumerate(zip(facts.sizes, sizes))
-            if old is not None and old != new
-        ]
+        return [dim for dim, (old, new) in enumerate(zip(facts.seen, sizes)) if old != new]
 
     def shape_guards(self, read: Any) -> list[str]:
         if not self.symbolic:
             return []
+        for source, size in self.wanted:
+            number = size.node.settled() if isinstance(size, SymInt) else size
+            if not isinstance(size, SymInt) or size.node.is_constant():
+                raise error("RL0821", ConstraintViolationError, name=source.name, number=number)
         texts = {source: read(source) for source in self.symbolic}
         examples = list(self.symbolic.values())
         widths = {texts[s]: e.dtype.itemsize for s, e in self.symbolic.items() if is_fake(e)}
@@ -403,6 +464,7 @@ class TorchWorld(World):
         return found
 
     def run(self, op: str, target: Any, args: Any, kwargs: Any, modes: dict[str, Any]) -> Any:
+        self.mode.begin()
         try:
             with changed(**states.fields_of(modes)), self.mode:
                 return super().run(op, target, args, kwargs, modes)
@@ -431,9 +493,33 @@ class TorchWorld(World):
             return tracer.record("call_function", getattr, [tensor, Const(name)], {})
         return Bound(tensor, name)
 
+    def write_tensor(self, tracer: Any, tensor: Tensor, name: str, value: Any) -> None:
+        """A gradient, or what the user puts on a tensor."""
+        is_gradient = name == "grad" and tensor.source is not None
+        is_own = not hasattr(RealTensor, name) and self.tensor_type(tensor) in PLAIN
+        if tracer.recording is not tracer.root or not (is_own or is_gradient):
+            raise Break("set attribute of Tensor")
+        value = tracer.real(value)
+        if is_gradient and not self.fits_as_gradient(tensor, value):
+            raise Break("set attribute of Tensor")
+        if tensor.source is None:
+            tensor.attrs = {**(tensor.attrs or {}), name: value}
+        else:
+            tracer.write_outside(tensor, self.value_of(tracer, tensor), name, value)
+
+    def fits_as_gradient(self, tensor: Tensor, value: Any) -> bool:
+        if not isinstance(value, Tensor):
+            return isinstance(value, Const) and value.value is None
+        a, b = tensor.example, value.example
+        return value.kind in (None, *PLAIN) and (a.shape, a.dtype) == (b.shape, b.dtype)
+
     def own_attr(self, tracer: Any, tensor: Tensor, name: str) -> Any:
         """An attribute that the user may have put on the tensor."""
+        if tensor.attrs and name in tensor.attrs:
+            return tensor.attrs[name]
         value = self.value_of(tracer, tensor)
+        if value is not None and (id(value), name) in tracer.overlay:
+            return tracer.overlay[id(value), name]
         if value is not None and name in value.__dict__:
             return Lazy(value.__dict__[name], tensor.source.attr(name))  # type: ignore[union-attr]
         if tensor.source is not None:
@@ -443,9 +529,13 @@ class TorchWorld(World):
     def state_attr(self, tracer: Any, tensor: Tensor, name: str) -> Any:
         """What the outside sees of a tensor and a graph does not: its gradient, its history."""
         value = self.value_of(tracer, tensor)
+        if name == "is_leaf" and tensor.source is None and not tensor.strict:
+            return Const(bool(tensor.example.is_leaf))
         if value is None or name not in ("grad", "is_leaf"):
             raise Break(f"Tensor.{name}")
         assert tensor.source is not None
+        if (id(value), name) in tracer.overlay:
+            return tracer.overlay[id(value), name]
         return Lazy(getattr(value, name), tensor.source.attr(name))
 
     def value_of(self, tracer: Any, tensor: Tensor) -> Any:
@@ -482,6 +572,16 @@ class TorchWorld(World):
     ) -> Any:
         if tensor.strict and (name in STRICT or name.startswith("is_")):
             raise Break(f"Illegal getattr invocation {name} in strict mode")
+        if name == "as_subclass" and not kwargs:
+            return overrides.recast(tracer, tensor, tracer.python(args[0]))
+        if name == "backward":
+            from rushlight.capture import backwards
+
+            return backwards.call(tracer, tensor, args, kwargs)
+        if name == "numpy":
+            return ndarrays.of_tensor(tracer, tensor, args, kwargs)
+        if name in hooks.METHODS:
+            return hooks.call(tracer, tensor, name, args, kwargs)
         if name in UNSAFE or not hasattr(RealTensor, name):
             raise Break(f"Tensor.{name}")
         if name == "__len__":
@@ -496,6 +596,40 @@ class TorchWorld(World):
         if name in META_CALLS:
             return self.meta_call(tracer, tensor, name, args, kwargs)
         return tracer.record("call_method", name, [tensor, *args], kwargs)
+
+    def opaque_method(
+        self, tracer: Any, v: Any, name: str, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        run = ndarrays.method if isinstance(v, ndarrays.Array) else hooks.call_handle
+        return run(tracer, v, name, args, kwargs)
+
+    def opaque_attr(self, tracer: Any, v: Any, name: str) -> Any:
+        if isinstance(v, ndarrays.Array):
+            return ndarrays.attribute(tracer, v, name)
+        return super().opaque_attr(tracer, v, name)
+
+    def opaque_binary(self, tracer: Any, f: Any, a: Any, b: Any) -> Any:
+        return ndarrays.binary(tracer, f, a, b)
+
+    def opaque_unary(self, tracer: Any, f: Any, v: Any) -> Any:
+        return ndarrays.unary(tracer, f, v)
+
+    def opaque_store(self, tracer: Any, v: Any, key: Any, value: Any) -> None:
+        ndarrays.store(tracer, v, key, value)
+
+    def opaque_items(self, tracer: Any, v: Any) -> list[Any]:
+        return ndarrays.items(tracer, v)
+
+    def wrap_opaque(self, tracer: Any, value: Any, source: Source) -> Any:
+        return ndarrays.wrapped(tracer, value, source)
+
+    @staticmethod
+    def array_dtype(example: Any) -> Any:
+        """The dtype of `example.numpy()`, or None."""
+        try:
+            return make_tensor([], dtype=example.dtype).numpy().dtype
+        except (TypeError, RuntimeError):
+            return None
 
     def offset_of(self, tracer: Any, tensor: Tensor) -> Var:
         """Where a tensor begins in its storage: a graph is the same for all, so ask the input."""
@@ -539,12 +673,14 @@ class TorchWorld(World):
     def global_guard(self, names: Any) -> str:
         default = f"{names.constant(dtypes)}.default_dtype"
         other_dtype = f"{default} is not {names.constant(dtypes.get_default_dtype())}"
+        # Deterministic mode refuses some ops, and fills memory for others.
+        asked = f"{names.constant(ASKED)}.mode != {ASKED.mode}"
         if LOCAL.state.layers:
             token = f"{names.constant(states.token)}() != {names.constant(states.token())}"
-            return f"{token} or {other_dtype}"
+            return f"{token} or {asked} or {other_dtype}"
         state = f"{names.constant(LOCAL)}.state"
-        modes = f"{state}.grad is not {LOCAL.state.grad} or {state}.layers"
-        if LOCAL.state.grad:
+        modes = f"{state}.grad is not {LOCAL.state.grad} or {state}.layers or {asked}"
+        if LOCAL.state.grad and not ASKED.mode:
             # Where no thread is in a mode, this one is not.
             modes = f"{names.constant(PROCESS)}.special and ({modes})"
         return f"{modes} or {other_dtype}"
@@ -556,6 +692,9 @@ class TorchWorld(World):
 
     def module_items(self, tracer: Any, module: Obj) -> list[Any] | None:
         return modules.items(tracer, module)
+
+    def module_slice(self, tracer: Any, module: Obj, part: slice) -> Any:
+        return modules.list_slice(tracer, module, part)
 
     def keeps_attributes(self, cls: Any) -> bool:
         # A module's __setattr__ sorts values into tables: replayed as it is.
@@ -572,10 +711,17 @@ class TorchWorld(World):
         value = f.value
         if self.is_module(value) and type(value).__call__ is Module.__call__:
             return modules.call(tracer, f, args, kwargs)
+        if (found := ndarrays.special(tracer, value, args, kwargs)) is not None:
+            return found
         if isinstance(value, type):
             return self.construct(tracer, value, args, kwargs)
         if not isinstance(value, types.FunctionType) or self.is_disabled(value):
             return None
+        return self.special_function(tracer, f, value, args, kwargs)
+
+    def special_function(
+        self, tracer: Any, f: Obj, value: Any, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
         original = value.__dict__.get("_torchdynamo_orig_callable")
         if original is not None:
             return tracer.call(
@@ -585,22 +731,32 @@ class TorchWorld(World):
             return modules.call(tracer, tracer.real(args[0]), args[1:], kwargs)
         from rushlight.capture import bodies, optimisers
 
-        for rule in (bodies.special, states.special, modules.walked, optimisers.special):
+        for rule in (
+            bodies.special,
+            overrides.special,
+            states.special,
+            modules.walked,
+            optimisers.special,
+        ):
             found = rule(tracer, value, args, kwargs)
             if found is not None:
                 return found
-        if value.__name__ in META_FUNCTIONS and self.is_op(value):
+        if value.__name__ in META_FUNCTIONS and not self.overrides.modes and self.is_op(value):
             return self.meta_function(tracer, value, args, kwargs)
         if value in marks.COMPILING:
             return Const(True)
+        if value in CHECKS:
+            if not tracer.truth(args[0]):
+                raise Break(f"{value.__name__} that fails")
+            return Const(None)
         if value is marks.graph_break:
             raise Break("call to graph_break")
         if value is APPLY:
             return capture_function(tracer, tracer.real(args[0]).value, args[1:], kwargs)
         if value.__code__ is ONCE_DIFFERENTIABLE:
             # Gradients of gradients are refused by nobody here: backward is a body without grad.
-            return tracer.call(tracer.lift(value.__wrapped__), args, kwargs)  # type: ignore[attr-defined]
-        self.check_inlined(value)
+            return tracer.call(tracer.lift(value.__wrapped__), args, kwargs)
+        self.check_inlined(tracer, value)
         return None
 
     def call_transformed(self, tracer: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -620,17 +776,26 @@ class TorchWorld(World):
             return None
         return tracer.lift(value(*given, **named))
 
-    def check_inlined(self, value: types.FunctionType) -> None:
+    def check_inlined(self, tracer: Any, value: types.FunctionType) -> None:
         """Library code is captured only where it is written like user code."""
         if not self.is_library(value) or self.is_op(value):
             return
         origin = value.__globals__.get("__name__", "")
+        if origin == pytree.__name__ and not self.asks_trees:
+            # Which containers there are may change.
+            self.asks_trees = True
+            count = len(pytree.SUPPORTED_NODES)
+            test = "len({}) != {}".format
+            nodes = const(pytree.SUPPORTED_NODES)
+            tracer.guards.append(("text", nodes, lambda e, k: test(e, count)))
         if not origin.startswith(INLINED) and origin != "rushlight":
             raise Break(f"library function {origin}.{value.__name__}")
 
     def construct(self, tracer: Any, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if issubclass(cls, Function):
             # An instance says nothing but a warning; `apply` is the class's.
+            return New(cls)
+        if cls in overrides.SWITCHES:
             return New(cls)
         if cls in states.CONTEXTS:
             return states.construct(tracer, cls, args, kwargs)
@@ -642,15 +807,6 @@ class TorchWorld(World):
         return None
 
 
-def overloads_of(name: str) -> list[OpOverload]:
-    """The ops that a function's name may stand for; in-place ones by what they compute."""
-    try:
-        found = list(registry.packet(name).table.values())
-    except KeyError:
-        return []
-    return [op if op.functional is None else op.functional for op in found]
-
-
 def overlaps(name: str, given: list[Any]) -> bool:
     """Whether a call that writes to its first argument reads other tensors of the same memory."""
     tensors = [leaf for leaf in tree_leaves(given) if isinstance(leaf, RealTensor)]
@@ -658,19 +814,3 @@ def overlaps(name: str, given: list[Any]) -> bool:
         return False
     written = storage_of(tensors[0])
     return any(other is not tensors[0] and storage_of(other) is written for other in tensors[1:])
-
-
-def draws_numbers(name: str) -> bool:
-    """Whether the op of a function's name says that it draws numbers."""
-    return any([Tag.nondeterministic_seeded in op.tags for op in overloads_of(name)])
-
-
-def takes_indices(name: str) -> bool:
-    """Whether the op of a function's name reads or writes where a tensor says."""
-    return any(
-        [
-            op.kind.name in (GATHER.name, SCATTER.name)
-            and not {"index", "indices"}.isdisjoint(op.argument_names)
-            for op in overloads_of(name)
-        ]
-    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import functools
 import linecache
 import operator
 import types
@@ -14,9 +15,10 @@ from typing import Any
 
 from rushlight.capture.bytecode import BINARY
 from rushlight.capture.outcomes import Break, UserRaise
-from rushlight.capture.recording import PART, Recording, contains_node, examples_of
+from rushlight.capture.recording import PART, WRITES, Recording, contains_node, examples_of
 from rushlight.capture.sources import Id, Source, cell, const
 from rushlight.capture.values import (
+    NULL,
     Cell,
     Const,
     Dict,
@@ -77,8 +79,14 @@ class Tracing:
         self.memo: dict[Source, Var] = {}
         # Objects of the outside that were looked at, by identity.
         self.known: dict[int, tuple[Any, Var]] = {}
+        # Inputs of the graph that are functions, by their variables.
+        self.function_nodes: dict[int, Any] = {}
+        # Generators that have begun.
+        self.generators: list[Any] = []
         # Attributes and globals written on existing objects.
         self.overlay: dict[tuple[int, str], Any] = {}
+        # Those of them that were taken away in between.
+        self.recreated: set[tuple[int, str]] = set()
         # In order of first write.
         self.effects: dict[Any, tuple[Any, ...]] = {}
         self.frame_limit = frame_limit
@@ -92,8 +100,20 @@ class Tracing:
         self.entered: list[tuple[Any, Any]] = []
         # Whether sizes are not to be constants from the start.
         self.assume_dynamic = False
+        # Whether integers are, even so.
+        self.keeps_numbers = False
         # Whether user code may catch what the graph raises.
         self.has_handlers = False
+
+    def release(self) -> None:
+        """Let go of the values that were looked at: graphs, which are kept, know the tracer."""
+        for kept in (self.known, self.memo, self.overlay, self.effects, self.function_nodes):
+            kept.clear()
+        for frame in self.frames:
+            frame.slots.clear()
+            frame.stack.clear()
+        for values in (self.frames, self.generators, self.entered):
+            values.clear()
 
     # -- the door ----------------------------------------------------------------------------------
 
@@ -142,7 +162,7 @@ class Tracing:
     def is_dynamic(self, value: Any, source: Source) -> bool:
         if source in self.dynamic:
             return True
-        is_argument = self.assume_dynamic and source.kind == "local"
+        is_argument = self.assume_dynamic and source.kind == "local" and not self.keeps_numbers
         return is_argument and type(value) is int and value not in (0, 1)
 
     def wrap_object(self, value: Any, kind: type, source: Source) -> Var:
@@ -152,17 +172,26 @@ class Tracing:
             made = Tensor(example, None, source)
             made.kind = kind
             return made
+        opaque: Var | None = self.world.wrap_opaque(self, value, source)
+        if opaque is not None:
+            return opaque
         if kind in (list, tuple, collections.deque) or is_named_tuple(kind):
             return self.wrap_sequence(value, kind, source)
         if kind in DICTS and all(self.is_key(key) for key in value):
             # Tensors are keys by identity.
             keys = [Id(key) if self.world.is_tensor(key) else key for key in value]
-            self.guard("keys", source, (kind, keys))
             items = {key: Lazy(item, source.item(key)) for key, item in zip(keys, value.values())}
             factory = None
             if kind is collections.defaultdict:
                 factory = Lazy(value.default_factory, source.attr("default_factory"))
-            return Dict(items, source, kind, factory)
+            table = Dict(items, source, kind, factory)
+            # A guard that asks for an item must not make one; tensors are no keys that it asks for.
+            if kind is collections.defaultdict or any(type(key) is Id for key in keys):
+                self.guard("keys", source, (kind, keys))
+            else:
+                self.guard("type", source, kind)
+                table.whole = functools.partial(self.guard, "keys", source, (kind, keys))
+            return table
         if kind in SETS and all(self.is_plain_key(key) for key in value):
             self.guard("keys", source, (kind, list(value)))
             return SetVar(kind, list(value), source)
@@ -197,6 +226,15 @@ class Tracing:
             self.guard("type", source, kind)
         return Obj(value, source)
 
+    def item_of(self, v: Dict, key: Any) -> Any:
+        """What a dict holds under a key, or None; nothing else of it is guarded."""
+        if v.whole is None or v.source is None or type(key) not in (int, str):
+            return v.items.get(key)
+        found = v.held.get(key)
+        if found is None:
+            self.guard("absent", v.source, key)
+        return self.present(found)
+
     def is_key(self, key: Any) -> bool:
         return self.world.is_tensor(key) or self.is_plain_key(key)
 
@@ -212,6 +250,7 @@ class Tracing:
         if v.node is None:
             assert v.source is not None
             v.node = self.root.add_input(v.source.identifier(), v.example, v.source)
+            self.root.readers[v.node] = self.world.input_reader(v)
         return v.node
 
     def arg(self, v: Any) -> Any:
@@ -219,7 +258,7 @@ class Tracing:
         v = self.real(v)
         match v:
             case Const():
-                return v.value
+                return self.world.const_arg(v.value)
             case Proxy():
                 return self.node(v)
             case Seq():
@@ -285,17 +324,22 @@ class Tracing:
 
     def record(self, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Add a call to the graph; its result."""
+        found = self.world.overridden(self, op, target, args, kwargs)
+        if found is not None:
+            return found
         nodes = [self.arg(a) for a in args], {k: self.arg(v) for k, v in kwargs.items()}
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
         given, named = examples_of(nodes)
         versions = self.world.versions((given, named))
         example = self.world.run(op, target, given, named, self.modes)
         is_inplace = name in INPLACE or (name.endswith("_") and not name.endswith("__"))
-        writes = is_inplace or self.world.writes(target, name)
-        writes = writes or self.world.versions((given, named)) != versions
+        writes = is_inplace or self.world.versions((given, named)) != versions
+        writes = writes or self.world.writes(target, name)
         world = self.world
         self.note_effects(writes, world.draws(target, name), world.may_raise(target, name, given))
         node = self.recording.add(op, target, *nodes, example)
+        if writes:
+            node.meta[WRITES] = True
         if is_inplace:
             first = self.real(args[0])
             if isinstance(first, Tensor) and example is first.example:
@@ -379,10 +423,19 @@ class Tracing:
         if isinstance(v, New):
             v.attrs[name] = value
         elif isinstance(v, Obj):
-            self.overlay[id(v.value), name] = value
-            self.effect((id(v.value), name), "attr", v, name)
+            self.write_outside(v, v.value, name, value)
         else:
             raise Break(f"set attribute of {type(v).__name__}")
+
+    def write_outside(self, v: Var, found: Any, name: str, value: Any) -> None:
+        """Give an object of the outside an attribute; NULL takes it away."""
+        key = id(found), name
+        if self.overlay.get(key) is NULL and key in self.effects:
+            # It is the last attribute then.
+            self.recreated.add(key)
+            del self.effects[key]
+        self.overlay[key] = value
+        self.effect(key, "attr", v, name, key)
 
     # -- given by the layers above -----------------------------------------------------------------
 

@@ -6,6 +6,7 @@ guard. Containers hold variables, never raw values.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.capture.sources import Source
@@ -24,6 +25,7 @@ __all__ = [
     "New",
     "Number",
     "Obj",
+    "Opaque",
     "Partial",
     "Proxy",
     "Seq",
@@ -63,16 +65,33 @@ class Proxy(Var):
         self.node = node
         self.source = source
 
+    def is_number(self) -> bool:
+        """Whether its truth is that of what it holds."""
+        return True
+
 
 class Tensor(Proxy):
     # Its layout is invented: a gradient that capture made up (strict reads).
     strict = False
     # The class of a tensor of the outside.
     kind: type | None = None
+    # What the program wrote to one that the graph makes.
+    attrs: dict[str, Any] | None = None
 
 
 class Number(Proxy):
     """A number that is not specialised."""
+
+
+class Opaque(Proxy):
+    """An object that a call in the graph gives, and whose methods are calls in the graph."""
+
+    def __init__(self, kind: type, node: Any) -> None:
+        super().__init__(None, node)
+        self.kind = kind
+
+    def is_number(self) -> bool:
+        return False
 
 
 class Seq(Var):
@@ -85,7 +104,12 @@ class Seq(Var):
 
 
 class Dict(Var):
-    """A dict or one of its relatives; keys are plain values."""
+    """A dict or one of its relatives; keys are plain values.
+
+    Of one that is outside only the keys that were asked for are guarded, until somebody looks at
+    its items as a whole: `whole` then guards them all."""
+
+    whole: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -94,10 +118,17 @@ class Dict(Var):
         kind: type = dict,
         factory: Any = None,
     ) -> None:
-        self.items = items
+        self.held = items
         self.source = source
         self.kind = kind
         self.factory = factory
+
+    @property
+    def items(self) -> dict[Any, Any]:
+        whole, self.whole = self.whole, None
+        if whole is not None:
+            whole()
+        return self.held
 
 
 class SetVar(Var):
@@ -150,6 +181,9 @@ class Func(Var):
         self.defaults: list[Any] = []
         self.kwdefaults: dict[str, Any] = {}
         self.qualname: str = code.co_qualname
+        self.is_annotated = False
+        # What the program wrote to it.
+        self.attrs: dict[str, Any] = {}
 
 
 class Partial(Var):

@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source
-from rushlight.capture.values import Bound, Obj, Tensor, Var
+from rushlight.capture.values import Bound, Obj, Opaque, Tensor, Var
 
 __all__ = ["World"]
 
@@ -24,6 +24,10 @@ class World:
     def is_const(self, value: Any) -> bool:
         """Whether a value of the library is compared like a number."""
         return False
+
+    def const_arg(self, value: Any) -> Any:
+        """A constant as an argument in a graph."""
+        return value
 
     def is_op(self, function: Any) -> bool:
         """Whether a call of it is a node of the graph."""
@@ -136,16 +140,61 @@ class World:
     def tensor_attr(self, tracer: Any, tensor: Tensor, name: str) -> Any:
         return Bound(tensor, name)
 
+    def write_tensor(self, tracer: Any, tensor: Tensor, name: str, value: Any) -> None:
+        """Give a tensor an attribute."""
+        raise Break("set attribute of a tensor")
+
     def tensor_method(
         self, tracer: Any, tensor: Tensor, name: str, args: list[Any], kwargs: dict[str, Any]
     ) -> Any:
         return tracer.record("call_method", name, [tensor, *args], kwargs)
+
+    def opaque_method(
+        self, tracer: Any, v: Opaque, name: str, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        raise Break(f"{v.kind.__name__}.{name}")
+
+    def opaque_attr(self, tracer: Any, v: Opaque, name: str) -> Any:
+        return Bound(v, name)
+
+    def opaque_binary(self, tracer: Any, f: Any, a: Any, b: Any) -> Any:
+        raise Break(f"{f.__name__} of an object that the graph gives")
+
+    def opaque_unary(self, tracer: Any, f: Any, v: Opaque) -> Any:
+        raise Break(f"{f.__name__} of a {v.kind.__name__}")
+
+    def opaque_store(self, tracer: Any, v: Opaque, key: Any, value: Any) -> None:
+        raise Break(f"store into a {v.kind.__name__}")
+
+    def opaque_items(self, tracer: Any, v: Opaque) -> list[Any]:
+        raise Break(f"iterate over a {v.kind.__name__}")
+
+    def wrap_opaque(self, tracer: Any, value: Any, source: Source) -> Any:
+        """The variable of an object that stands in graphs as it is, or None."""
+        return None
 
     def unbind(self, tracer: Any, tensor: Tensor) -> list[Any]:
         raise Break("iterate over a tensor")
 
     def length(self, tracer: Any, tensor: Tensor) -> Var:
         raise Break("length of a tensor")
+
+    def overridden(
+        self, tracer: Any, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        """The result of a call that a handler of the user's answers, or None."""
+        return None
+
+    def input_reader(self, v: Any) -> Any:
+        """What makes an input of the graph of a value; None where it is the value itself."""
+        return None
+
+    def wrapped_result(self, v: Any, text: str, names: Any) -> str | None:
+        """The text that makes a value of the program of a graph's result, where that is not it."""
+        return None
+
+    def refuse_open(self) -> None:
+        """Raise NeedBreak where generated code cannot end in the state that capture is in."""
 
     # -- modes -------------------------------------------------------------------------------------
 
@@ -189,6 +238,10 @@ class World:
         return None
 
     def module_items(self, tracer: Any, module: Obj) -> list[Any] | None:
+        return None
+
+    def module_slice(self, tracer: Any, module: Obj, part: slice) -> Any:
+        """Some of the items of a module, or None."""
         return None
 
     def fields_of(self, kind: type) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from rushlight.codegen.writer import RunWriter
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.printing import _PyTreeCodeGen
 
-__all__ = ["Compiled", "lower"]
+__all__ = ["Compiled", "lower", "scheduled"]
 
 # Loops over no more points than this are not worth LLVM's full attention.
 TINY = 64
@@ -63,16 +63,22 @@ def lower(module: GraphModule, example_inputs: Sequence[Any] | None) -> Compiled
     for what guards allow."""
     if example_inputs is not None:
         example_inputs = module.graph.process_inputs(*example_inputs)
-    program = read_graph(module, example_inputs, native.this_host().converts_half)
-    schedule = fuse(live_steps(program.steps))
-    shrink_buffers(schedule)
-    schedule = place_writes(program, schedule)
-    compiled = Compiled(program, schedule)
+    compiled = Compiled(*scheduled(module, example_inputs, native.this_host().converts_half))
     codegen = module.graph._codegen
     if isinstance(codegen, _PyTreeCodeGen):
         compiled.run = nested(compiled.run, codegen)
         compiled.run_boxed = None
     return compiled
+
+
+def scheduled(
+    module: GraphModule, example_inputs: Sequence[Any] | None, converts_half: bool
+) -> tuple[LoopProgram, list[Any]]:
+    """A graph's program, and its steps in the order and the groups that they run in."""
+    program = read_graph(module, example_inputs, converts_half)
+    schedule = fuse(live_steps(program.steps))
+    shrink_buffers(schedule)
+    return program, place_writes(program, schedule)
 
 
 def nested(run: Callable[..., Any], codegen: _PyTreeCodeGen) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from rushlight.codegen import vectormath
 from rushlight.codegen.buffers import ALIGNMENT
+from rushlight.codegen.entries import DATA_OFFSET
 from rushlight.codegen.expressions import BINARY_FUNCTIONS, UNARY_FUNCTIONS, Expression, walk
 from rushlight.codegen.extents import Atom, Extent, hint_of
 from rushlight.codegen.loops import Buffer, Ints, Kernel, Loop, Statement, accesses, loop_order
@@ -36,8 +37,6 @@ TILE = (4, 16)
 # How many float32 elements of a sum whose length only a call tells are added in float32, before
 # they are added to the rest in double.
 STRIP = 4096
-# The data pointer within a NumPy array object.
-DATA_OFFSET = 16
 
 
 def register_type(dtype: dtype) -> str:
@@ -54,6 +53,17 @@ def short(dtype: dtype) -> str:
     return "f32" if dtype is dtypes.float32 else "f64"
 
 
+def attributes_for(cpu: str, features: str) -> str:
+    """The attributes of functions for a CPU: the last lines of a module's text."""
+    target = f'"target-cpu"="{cpu}" "target-features"="{features}"'
+    wide = '"prefer-vector-width"="512" "no-trapping-math"="true"'
+    return (
+        f"attributes #0 = {{ nounwind noinline {wide} {target} }}\n"
+        "attributes #1 = { nounwind willreturn memory(none) }\n"
+        f"attributes #2 = {{ nounwind alwaysinline {wide} {target} }}\n"
+    )
+
+
 class ModuleText:
     """The text of one module: kernels, entry points, math functions."""
 
@@ -63,13 +73,7 @@ class ModuleText:
         # Whether entry points take array objects as CPython calls builtins, or bare pointers.
         self.reads_arrays = reads_arrays
         self.head = f'target triple = "{triple}"\ntarget datalayout = "{layout}"\n'
-        target = f'"target-cpu"="{cpu}" "target-features"="{features}"'
-        wide = '"prefer-vector-width"="512" "no-trapping-math"="true"'
-        self.attributes = (
-            f"attributes #0 = {{ nounwind noinline {wide} {target} }}\n"
-            "attributes #1 = { nounwind willreturn memory(none) }\n"
-            f"attributes #2 = {{ nounwind alwaysinline {wide} {target} }}\n"
-        )
+        self.attributes = attributes_for(cpu, features)
         self.functions: list[str] = []
         # Names of kernels by their text from the parameters on.
         self.kernels: dict[str, str] = {}

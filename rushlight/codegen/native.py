@@ -1,37 +1,19 @@
 """LLVM IR text to functions that Python can call.
 
 The text is compiled for the host's CPU, once for each content: the object file goes to the disk
-cache and is linked from there the next time. An entry point becomes a builtin of CPython's
-fastcall convention that reads the data pointers of NumPy arrays itself; where the layout of array
-objects is not the expected one, a ctypes call with explicit pointers takes its place.
+cache and is linked from there the next time.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
-from typing import Any, cast
-
-import numpy as np
+from typing import Any, Protocol, cast
 
 from rushlight.base.lazy import load
-from rushlight.codegen import cache, config
-from rushlight.codegen.llvm import DATA_OFFSET, ModuleText
+from rushlight.codegen import cache, config, entries
+from rushlight.codegen.llvm import ModuleText
 
 __all__ = ["Library", "assembly", "compile_text", "new_module"]
-
-METH_FASTCALL = 0x0080
-
-
-class MethodDef(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
 
 
 class Host:
@@ -60,7 +42,7 @@ class Host:
         )
         self.count = 0
         self.converts_half = "x86" not in self.triple or "+f16c" in self.features
-        self.fast = reads_arrays()
+        self.fast = entries.reads_arrays()
 
 
 host: Host | None = None
@@ -71,19 +53,6 @@ def this_host() -> Host:
     if host is None:
         host = Host()
     return host
-
-
-def reads_arrays() -> bool:
-    """Whether array objects keep their data pointer where entry points look for it."""
-    import sys
-
-    if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return False
-    for probe in (np.zeros(3), np.zeros((4, 2), np.int8)[1:]):
-        found = ctypes.c_void_p.from_address(id(probe) + DATA_OFFSET).value
-        if found != probe.ctypes.data:
-            return False
-    return True
 
 
 def new_module() -> ModuleText:
@@ -104,26 +73,10 @@ class Library:
 
     def function(self, name: str) -> Callable[..., Any]:
         """An entry point as a function of arrays and, behind them, integers."""
+        address = self.tracker[name]
         if self.fast:
-            return self.builtin(name)
-        # The lock stays held, as in a builtin.
-        call = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.tracker[name])
-
-        def plain(*given: Any) -> None:
-            words = [a if type(a) is int else a.ctypes.data for a in given]
-            pointers = (ctypes.c_size_t * len(given))(*words)
-            call(ctypes.addressof(pointers))
-
-        return plain
-
-    def builtin(self, name: str) -> Callable[..., Any]:
-        method = MethodDef(name.encode(), self.tracker[name], METH_FASTCALL, None)
-        make = ctypes.pythonapi.PyCFunction_NewEx
-        make.restype = ctypes.py_object
-        make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
-        # The builtin's module slot keeps the record and the code alive as long as itself.
-        keeper = (method, self.tracker)
-        return cast(Callable[..., Any], make(ctypes.addressof(method), None, keeper))
+            return entries.builtin(name, address, self.tracker)
+        return entries.plain(address, self.tracker)
 
 
 def compile_text(text: str, names: list[str], thorough: bool = True) -> Library:
@@ -144,7 +97,15 @@ def compile_text(text: str, names: list[str], thorough: bool = True) -> Library:
     return Library(here, image, names)
 
 
-def optimised(here: Host, text: str, thorough: bool) -> tuple[Any, Any]:
+class Emitting(Protocol):
+    """What code is made with: LLVM, and its machines for code that is thorough or not."""
+
+    binding: Any
+    machine: Any
+    plain_machine: Any
+
+
+def optimised(here: Emitting, text: str, thorough: bool) -> tuple[Any, Any]:
     """The module after LLVM's passes, and the machine to emit it with."""
     binding = here.binding
     module = binding.parse_assembly(text)
@@ -158,7 +119,7 @@ def optimised(here: Host, text: str, thorough: bool) -> tuple[Any, Any]:
     return module, machine
 
 
-def object_of(here: Host, text: str, thorough: bool) -> bytes:
+def object_of(here: Emitting, text: str, thorough: bool) -> bytes:
     module, machine = optimised(here, text, thorough)
     return cast(bytes, machine.emit_object(module))
 

@@ -10,6 +10,7 @@ Memory has the strides that the node's `meta["val"]` tells, which are those of a
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -129,17 +130,19 @@ class Call:
         return f"{names} = {self.op}({args})"
 
 
+# Memory, whether its last two dims are swapped, and the sizes to read it with where they are not
+# its own: dense memory holds the elements of other sizes in the same order.
+Operand = tuple[Buffer, bool, Ints | None]
+
+
 class Product:
-    """A step that multiplies matrices, or batches of them, through BLAS. Operands are buffers with
-    a mark whether their last two dims are swapped."""
+    """A step that multiplies matrices, or batches of them, through BLAS."""
 
     __slots__ = ("left", "right", "target")
 
     is_barrier = False
 
-    def __init__(
-        self, left: tuple[Buffer, bool], right: tuple[Buffer, bool], target: Buffer
-    ) -> None:
+    def __init__(self, left: Operand, right: Operand, target: Buffer) -> None:
         self.left = left
         self.right = right
         self.target = target
@@ -151,7 +154,7 @@ class Product:
         return {self.target}
 
     def __str__(self) -> str:
-        sides = [f"{b}.mT" if swapped else str(b) for b, swapped in (self.left, self.right)]
+        sides = [f"{b}.mT" if swapped else str(b) for b, swapped, _ in (self.left, self.right)]
         return f"{self.target} = {sides[0]} @ {sides[1]}"
 
 
@@ -182,6 +185,8 @@ class LoopProgram:
         self.given: dict[str, Buffer] = {}
         # Temporaries that are already some value's own memory.
         self.adopted: set[Buffer] = set()
+        # What products read and write, in the geometry that it has there.
+        self.multiplied: set[Buffer] = set()
         self.count = 0
         self.sizes = SizeReader(self.fresh)
 
@@ -237,6 +242,9 @@ class LoopProgram:
         there = [pair for pair in zip(buffer.shape, buffer.strides) if pair[0] != 1]
         wanted = [pair for pair in zip(value.shape, value.strides) if pair[0] != 1]
         if not here == there == wanted:
+            return False
+        same = (buffer.shape, buffer.strides) == (value.shape, value.strides)
+        if buffer in self.multiplied and not same:
             return False
         self.adopted.add(buffer)
         buffer.shape, buffer.strides = value.shape, value.strides
@@ -299,10 +307,12 @@ class LoopProgram:
             raise Inexpressible("an empty product")
         strides = geometry.contiguous_strides(shape)
         target = Buffer(self.fresh("p"), dtype, shape, strides, "temporary")
-        self.steps.append(Product(self.operand(left), self.operand(right), target))
+        step = Product(self.operand(left), self.operand(right), target)
+        self.multiplied |= step.reads() | {target}
+        self.steps.append(step)
         return self.m.load(target, strides, 0)
 
-    def operand(self, value: Value) -> tuple[Buffer, bool]:
+    def operand(self, value: Value) -> Operand:
         """Memory that holds a value as it is, or with its last two dims swapped."""
         expr = value.expr
         if expr is None:
@@ -331,16 +341,23 @@ class LoopProgram:
         except Inexpressible:
             return value.expr
 
-    def as_operand(self, value: Value, expr: Expression) -> tuple[Buffer, bool] | None:
+    def as_operand(self, value: Value, expr: Expression) -> Operand | None:
         buffer, strides, offset = expr.payload
         if offset == 0 and (buffer.shape, buffer.strides) == (value.shape, strides):
-            return buffer, False
+            return buffer, False, None
         turned = (*range(len(strides) - 2), len(strides) - 1, len(strides) - 2)
         shape = tuple([value.shape[dim] for dim in turned])
         steps = tuple([strides[dim] for dim in turned])
         if offset == 0 and (buffer.shape, buffer.strides) == (shape, steps):
-            return buffer, True
-        return None
+            return buffer, True, None
+        known = is_static((*buffer.shape, *shape))
+        if offset or not known or math.prod(buffer.shape) != math.prod(shape):
+            return None
+        if buffer.strides != geometry.contiguous_strides(buffer.shape):
+            return None
+        if strides == geometry.contiguous_strides(value.shape):
+            return buffer, False, value.shape
+        return (buffer, True, shape) if steps == geometry.contiguous_strides(shape) else None
 
     # -- geometry of expressions -------------------------------------------------------------------
 

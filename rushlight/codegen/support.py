@@ -1,21 +1,27 @@
-"""What generated functions call at run time."""
+"""What generated functions call at run time; loads nothing of the compiler."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.base.errors import error
 from rushlight.codegen import buffers
-from rushlight.codegen.loops import Buffer
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype
+from rushlight.core.history import bump_version
+from rushlight.core.state import changed
 from rushlight.core.storage import Storage, VersionCounter
-from rushlight.core.tensor import Tensor, alias_array, strides_of, values_of, wrap_strided
+from rushlight.core.tensor import Tensor, alias_array, strides_of, values_of, wrap, wrap_strided
 from rushlight.opset.results import lay_out
 
-__all__ = ["Scratch", "array_of", "linked", "own_array_of", "strided"]
+if TYPE_CHECKING:
+    from rushlight.codegen.loops import Buffer
+
+__all__ = ["RUN_NAMES", "Scratch", "array_of", "linked", "own_array_of", "strided"]
 
 
 Ints = tuple[int, ...]
@@ -91,3 +97,22 @@ class Scratch:
         if len(memory) < nbytes or not buffers.REUSES:
             memory = self.memory = buffers.aligned_bytes(nbytes)
         return memory
+
+
+# The names that every generated function may use.
+RUN_NAMES: dict[str, Any] = {
+    "empty": buffers.empty,
+    "fresh": np.empty,
+    "strided": strided,
+    "wrap": wrap,
+    "array_of": array_of,
+    "scratch": buffers.aligned_bytes,
+    "strides_of": strides_of,
+    "math": math,
+    "dot": np.dot,
+    "matmul": np.matmul,
+    "linked": linked,
+    "own_array_of": own_array_of,
+    "touched": bump_version,
+    "plain_calls": partial(changed, grad=False, autocast=None),
+}

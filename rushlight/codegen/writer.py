@@ -8,25 +8,19 @@ calls.
 
 from __future__ import annotations
 
-import math
 import re
-from functools import partial
 from typing import Any
 
-import numpy as np
-
 from rushlight.codegen import buffers, native
-from rushlight.codegen.extents import Extent, is_static
+from rushlight.codegen.extents import Atom, Extent, is_static
 from rushlight.codegen.inplace import Touch
+from rushlight.codegen.llvm import ModuleText
 from rushlight.codegen.loops import Buffer, Kernel
-from rushlight.codegen.plan import plan
+from rushlight.codegen.plan import Plan, plan
 from rushlight.codegen.program import Call, LoopProgram, Name, Product
-from rushlight.codegen.support import Scratch, array_of, linked, own_array_of, strided
+from rushlight.codegen.support import RUN_NAMES, Scratch
 from rushlight.core import geometry
-from rushlight.core.history import bump_version
 from rushlight.core.op import OpOverload
-from rushlight.core.state import changed
-from rushlight.core.tensor import strides_of, wrap
 
 __all__ = ["RunWriter"]
 
@@ -80,22 +74,7 @@ class RunWriter:
 
     def __init__(self, program: LoopProgram, schedule: list[Any]) -> None:
         self.program = program
-        self.scope: dict[str, Any] = {
-            "empty": buffers.empty,
-            "fresh": np.empty,
-            "strided": strided,
-            "wrap": wrap,
-            "array_of": array_of,
-            "scratch": buffers.aligned_bytes,
-            "strides_of": strides_of,
-            "math": math,
-            "dot": np.dot,
-            "matmul": np.matmul,
-            "linked": linked,
-            "own_array_of": own_array_of,
-            "touched": bump_version,
-            "plain_calls": partial(changed, grad=False, autocast=None),
-        }
+        self.scope: dict[str, Any] = dict(RUN_NAMES)
         self.entries: list[str] = []
         self.lines: list[str] = []
         self.arrays: set[str] = set()
@@ -115,8 +94,11 @@ class RunWriter:
     @property
     def module(self) -> Any:
         if not hasattr(self, "made_module"):
-            self.made_module = native.new_module()
+            self.made_module = self.new_module()
         return self.made_module
+
+    def new_module(self) -> ModuleText:
+        return native.new_module()
 
     def split(self, schedule: list[Any]) -> list[Any]:
         """Runs of kernels as lists, calls between them."""
@@ -237,7 +219,8 @@ class RunWriter:
             self.lines.append(f"{buffer.name}_ = {buffer.name}._array")
             self.wrapped.add(buffer.name)
 
-    def segment(self, kernels: list[Kernel]) -> None:
+    def compiled(self, kernels: list[Kernel]) -> tuple[str, list[Buffer], Plan, list[Atom]]:
+        """Add an entry point that runs kernels; its name and arguments."""
         scratch = plan(kernels)
         entry = f"segment{len(self.entries)}"
         calls = [self.module.add_kernel(kernel) for kernel in kernels]
@@ -247,6 +230,10 @@ class RunWriter:
         atoms = sorted(used, key=lambda atom: atom.number)
         self.module.add_entry(entry, calls, list(outside), scratch, atoms)
         self.entries.append(entry)
+        return entry, list(outside), scratch, atoms
+
+    def segment(self, kernels: list[Kernel]) -> None:
+        entry, outside, scratch, atoms = self.compiled(kernels)
         for buffer in outside:
             if buffer.role == "given":
                 self.check_given(buffer)
@@ -265,24 +252,23 @@ class RunWriter:
 
     def product(self, product: Product) -> None:
         sides = []
-        for operand, swapped in (product.left, product.right):
+        for operand, swapped, shape in (product.left, product.right):
             buffer = operand.memory
             if buffer.role == "given":
                 self.check_given(buffer)
             plain = f"{buffer.name}_"
+            if shape is not None:
+                plain = f"{plain}.reshape({self.ints(shape)})"
             sides.append(f"{plain}.mT" if swapped else plain)
         self.make(product.target)
         function = "dot" if len(product.target.shape) == 2 else "matmul"
         self.lines.append(f"{function}({sides[0]}, {sides[1]}, {product.target.name}_)")
 
     def call(self, call: Call) -> None:
-        function: Any = call.op
         args = list(call.args)
-        if not call.through_dispatch and isinstance(call.op, OpOverload):
-            function = call.op.backend
         parts = [self.expression(value) for value in args]
         parts += [f"{name}={self.expression(value)}" for name, value in call.kwargs.items()]
-        text = f"{self.const(function)}({', '.join(parts)})"
+        text = f"{self.callee(call)}({', '.join(parts)})"
         if call.picks is not None:
             text = f"{text}[{call.picks}]"
         if call.views:
@@ -291,6 +277,13 @@ class RunWriter:
         comma = "," if call.many and call.results else ""
         self.lines.append(f"{target or '_'}{comma} = {text}")
         self.lines += call.binds
+
+    def callee(self, call: Call) -> str:
+        """What a step calls: its op, or what the op is below all layers."""
+        op = call.op
+        if isinstance(op, OpOverload) and not call.through_dispatch:
+            return self.const(op.backend)
+        return self.const(op)
 
     # -- values ------------------------------------------------------------------------------------
 

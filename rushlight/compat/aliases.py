@@ -346,6 +346,14 @@ ALIASES: dict[str, Entry] = {
     "torch._higher_order_ops.flex_attention": same(".higher_order.attention", "flex_attention"),
     # ------------------------------------------------------------ compile
     **COMPILE_ALIASES,
+    "torch._inductor": {
+        **same(".deploy.faces", "aoti_compile_and_package aoti_load_package"),
+        "aot_compile": ".deploy.faces:compile_graph_ahead",
+    },
+    "torch._inductor.package": {
+        "load_package": ".deploy.faces:aoti_load_package",
+        "AOTICompiledModel": ".deploy.loading:LoadedPackage",
+    },
     "torch._inductor.config": ".codegen.config",
     "torch._inductor.decomposition": same(_TABLES, "decompositions select_decomp_table"),
     "torch._inductor.codecache": same(
@@ -449,7 +457,7 @@ ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ export
     "torch._export": {
         **same(".export.private", "capture_pre_autograd_graph"),
-        **absent("aot_compile aot_load"),
+        **same(".deploy.faces", "aot_compile aot_load"),
     },
     "torch._export.utils": {
         **same(".export.private", "get_buffer get_param is_buffer is_param"),

@@ -6,7 +6,7 @@ import sys
 import threading
 from typing import Any
 
-from rushlight.capture import logs
+from rushlight.base import logs
 from rushlight.capture.marks import (
     allow_in_graph,
     assume_constant_result,
@@ -27,8 +27,10 @@ __all__ = [
     "is_dynamo_compiling",
     "is_exporting",
     "list_backends",
+    "load_cache_artifacts",
     "nested_compile_region",
     "reset",
+    "save_cache_artifacts",
     "set_default_backend",
     "set_stance",
     "substitute_in_graph",
@@ -55,6 +57,22 @@ def compile(*args: Any, **kwargs: Any) -> Any:
     from rushlight.compiler import compiling
 
     return compiling.compile(*args, **kwargs)
+
+
+def save_cache_artifacts() -> Any:
+    """(bytes, what is in them): the code and graphs that this process kept on disk or took from
+    there, for `load_cache_artifacts` in another place; None if there are none."""
+    from rushlight.compiler import artifacts
+
+    return artifacts.save_cache_artifacts()
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> Any:
+    """Put what `save_cache_artifacts` gave into the caches of this machine; what was put there, or
+    None for bytes that are not whole. They hold native code: load what you would run."""
+    from rushlight.compiler import artifacts
+
+    return artifacts.load_cache_artifacts(serialized_artifacts)
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rushlight.base.counters import counters
 from rushlight.capture.exc import InvalidBackend
-from rushlight.capture.recording import EXAMPLE
+from rushlight.capture.recording import EXAMPLE, NATIVE
+from rushlight.core.fake import UnsupportedFakeTensorException
 
 __all__ = ["list_backends", "lookup_backend", "register_backend"]
 
@@ -97,10 +99,19 @@ def through_aot(gm: Any, inputs: Sequence[Any], compiler: Backend, **options: An
     """Forward and backward graphs of functional ops, each given to `compiler`."""
     from rushlight.aot.api import aot_module_simplified
 
+    if any(node.meta.get(NATIVE) for node in gm.graph.nodes):
+        from rushlight.compiler.parts import in_parts
+
+        return in_parts(gm, lambda part, given: through_aot(part, given, compiler, **options))
     if has_symbols(gm):
         # Symbols live in the examples; real inputs would make their sizes constants.
         inputs = [n.meta[EXAMPLE] for n in gm.graph.nodes if n.op == "placeholder"]
-    return aot_module_simplified(gm, inputs, compiler, is_guarded=True, **options)
+    try:
+        return aot_module_simplified(gm, inputs, compiler, is_guarded=True, **options)
+    except UnsupportedFakeTensorException:
+        # Gradients of other layouts, for example.
+        counters["stats"]["graphs that run as they were captured"] += 1
+        return gm.forward
 
 
 @register_backend(tags=("debug",))
@@ -122,11 +133,13 @@ def aot_eager_decomp_partition(gm: Any, example_inputs: Sequence[Any]) -> Any:
 @register_backend
 def inductor(gm: Any, example_inputs: Sequence[Any]) -> Any:
     """The default: functional graphs as native code."""
+    from rushlight.codegen import config
     from rushlight.compiler import compile_graph
 
     # Writes stay in the graph: code makes new values in the place of the old ones.
     options = {**default_options(), "keep_inference_input_mutations": True}
-    return through_aot(gm, example_inputs, compile_graph, **options)
+    kept = config.fx_graph_cache
+    return through_aot(gm, example_inputs, compile_graph, keeps_graphs=kept, **options)
 
 
 def default_options() -> dict[str, Any]:

@@ -16,8 +16,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
+from rushlight.core import geometry, ports
 from rushlight.core import node as nodes
-from rushlight.core import ports
 from rushlight.core.attributes import attributes_of, set_attributes
 from rushlight.core.extras import view_info
 from rushlight.core.node import GraphNode, edge, needs_grad, output_meta, recorded_node
@@ -577,6 +577,8 @@ class CopySlices(GraphNode):
         self.use_replay = LOCAL.state.view_replay or needs_replay(base, tensor)
         self.base_geometry = (tuple(base.shape), strides_of(base), base._offset)
         self.view_geometry = (tuple(tensor.shape), strides_of(tensor), tensor._offset)
+        if not self.use_replay and type(base).handling_layer == LAYER_FUNCTIONAL:
+            check_slice(self)
 
     def slice_of(self, grad: Tensor) -> Any:
         """The view's part of a gradient laid out like the base."""
@@ -630,6 +632,17 @@ class CopySlices(GraphNode):
 
     def name(self) -> str:
         return "torch::autograd::CopySlices"
+
+
+def check_slice(node: CopySlices) -> None:
+    """Refuse a traced write whose gradient cannot be made: the view's slice is outside of what is
+    left of its base. Eagerly the backward says so."""
+    sizes, strides, start = node.base_geometry
+    view_sizes, view_strides, offset = node.view_geometry
+    needed = geometry.storage_extent(view_sizes, view_strides, offset - start)
+    held = geometry.storage_extent(sizes, strides)
+    if not (geometry.decided(offset >= start) and geometry.decided(needed <= held)):
+        raise error("RL0760", shape=view_sizes, base=sizes)
 
 
 class ViewLink:

@@ -63,6 +63,8 @@ OPTIONS: dict[str, str] = {
     "replayed_as": "the view op whose geometry an in-place view op takes over",
     "manual": "what it writes is checked and counted by what its kernel calls",
     # Results and samples
+    "may_raise": "whether it may raise for some values, whatever sizes and dtypes are, or a "
+    "function of the arguments that says so (as the kind says)",
     "reads_values": "what it reads of operands' values, so that it may refuse tensors without",
     "structural": "its kernel takes sparse tensors without values: it runs on fakes too",
     "unwritten": "what its result holds is whatever was in memory",
@@ -536,6 +538,14 @@ def recompute(op: OpOverload) -> bool:
     return bool(given)
 
 
+def may_raise(op: OpOverload) -> bool | Callable[..., bool]:
+    """Whether a call may raise for some values: stated, or as the kind says. Forms that write are
+    like what they compute."""
+    pure = op if op.functional is None else op.functional
+    given: bool | Callable[..., bool] | None = pure.options.get("may_raise")
+    return pure.kind.may_raise(pure) if given is None else given
+
+
 def tags(op: OpOverload) -> frozenset[str]:
     """The tags that the op states and, for one of the library, those that torch has for it."""
     stated = frozenset(op.options.get("tags", ()))
@@ -582,6 +592,7 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "derived_rules": derived_rules,
     "tags": tags,
     "recompute": recompute,
+    "may_raise": may_raise,
     "argument_names": argument_names,
     "argument_facts": argument_facts,
     "return_names": return_names,
@@ -599,6 +610,8 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "direct": direct,
     "makes_one_tensor": makes_one_tensor,
     "maps_elements": maps_elements,
+    "native_kernels": lambda op: {},
+    "array_kernel": lambda op: op.kind.array_kernel(op),
     "batch_rule": lambda op: ports.find_batch_rule(op),
     "family": lambda op: ports.family_of(op),
     "__qualname__": lambda op: op.name(),

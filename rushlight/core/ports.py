@@ -72,6 +72,16 @@ lift_fresh: Callable[[Any], Any] = unchanged
 # A function (level, op, *args) that batches an op, a refusal, or None.
 find_batch_rule: Callable[[OpOverload], Any] = nothing
 
+# The number of elements from which on operands are large.
+large_size: int = 0
+# A large array in another dtype, by native code; None where there is none.
+converted: Callable[[Any, Any, Any], Any] = nothing
+
+# -- codegen --------------------------------------------------------------------------------------
+
+# The native kernels of heavy ops; None where there is nothing to compile them with.
+native_kernels: Callable[[], Any] = nothing
+
 # -- autograd --------------------------------------------------------------------------------------
 
 # Adds a gradient to a leaf, for accumulators that are called by hand.
@@ -86,6 +96,14 @@ push_tangents: Callable[[OpOverload, Args, Any, ThreadState], None] = nothing
 
 # The graph of a recorder, ended by these outputs, as a module.
 graph_module: Callable[[Any, Any, str], Any] = not_set_up
+
+# -- codegen ---------------------------------------------------------------------------------------
+
+# Native code for large operands, `opset.large`: of an elementwise text, of an op's `lower` rule.
+native_text: Callable[..., Any] = nothing
+native_lowered: Callable[..., Any] = nothing
+# A loop by its name, for arrays of a dtype.
+native_loop: Callable[..., Any] = nothing
 
 # -- nn --------------------------------------------------------------------------------------------
 

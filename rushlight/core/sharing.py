@@ -1,7 +1,10 @@
-"""Memory that forked processes have in common."""
+"""Memory that tensors have in common: with tensors over it that must follow when it moves, and with
+forked processes.
+"""
 
 from __future__ import annotations
 
+import gc
 import mmap
 from sys import getrefcount
 from typing import TYPE_CHECKING
@@ -9,13 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rushlight.base.errors import error
+from rushlight.core import geometry
 from rushlight.core.ownership import COUNTS
-from rushlight.core.tensor import alias_array, sizes_of, storage_of, strides_of
+from rushlight.core.storage import Storage, owner_of
+from rushlight.core.tensor import Tensor, alias_array, sizes_of, storage_of, strides_of
 
 if TYPE_CHECKING:
-    from rushlight.core.tensor import Tensor
+    from rushlight.core.protocols import Array
 
-__all__ = ["share"]
+__all__ = ["move_tensors", "share"]
 
 
 def share(tensor: Tensor) -> None:
@@ -41,6 +46,29 @@ def share(tensor: Tensor) -> None:
     storage.shared = True
     storage.can_grow = False
     for each in moved:
-        each._array = alias_array(
-            storage, each._dtype, sizes_of(each), strides_of(each), each._offset
-        )
+        take_memory(each, storage)
+
+
+def take_memory(tensor: Tensor, storage: Storage) -> None:
+    """Give a tensor the array that a storage has for it now."""
+    tensor._array = alias_array(
+        storage, tensor._dtype, sizes_of(tensor), strides_of(tensor), tensor._offset
+    )
+
+
+def move_tensors(storage: Storage, left: list[Array]) -> None:
+    """Let the tensors that lie in memory that a storage `left` lie in that which it has now.
+
+    A storage does not know its tensors: those of the process are looked through. Where it became
+    smaller, those that have no room in it stay where they were.
+    """
+    owners = {id(array) for array in left}
+    for found in gc.get_objects():
+        if not issubclass(type(found), Tensor):
+            continue
+        array = found._array
+        if array is None or id(owner_of(array)) not in owners or storage_of(found) is not storage:
+            continue
+        extent = geometry.storage_extent(sizes_of(found), strides_of(found), found._offset)
+        if array.size and extent * found._dtype.itemsize <= storage.nbytes_:
+            take_memory(found, storage)

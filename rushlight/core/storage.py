@@ -6,6 +6,7 @@ A Storage never knows its element type; tensors view it through dtype, sizes, st
 from __future__ import annotations
 
 from collections.abc import Iterable
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ReferenceType, WeakValueDictionary, ref
 
@@ -14,6 +15,7 @@ import numpy as np
 from rushlight.core.device import cpu as CPU
 from rushlight.core.device import device
 from rushlight.core.device import meta as META
+from rushlight.core.ownership import COUNTS
 
 if TYPE_CHECKING:
     from rushlight.core.protocols import Array, DeviceLike
@@ -119,14 +121,35 @@ class Storage:
             fresh = np.empty(nbytes, np.uint8)
             kept = min(nbytes, self.buffer.size)
             fresh[:kept] = self.buffer[:kept]
+            has_users = self.buffer.size > 0 and not self.has_one_user()
+            left = [*self.formers(), owner_of(self.buffer)]
             self.move_to(fresh)
+            self.nbytes_ = nbytes
+            if nbytes and (has_users or len(left) > 1):
+                from rushlight.core.sharing import move_tensors
+
+                move_tensors(self, left)
         self.nbytes_ = nbytes
         return self
 
+    def has_one_user(self) -> bool:
+        """Whether one array besides the buffer lies in its memory. False where nobody can tell."""
+        array = self.buffer
+        # The storage holds the buffer, which holds what it is a view of.
+        others = getrefcount(array) - COUNTS.local - 1
+        while type(array.base) is np.ndarray:
+            array = array.base
+            others += getrefcount(array) - COUNTS.local - 1
+        return others <= 1
+
+    def formers(self) -> list[Array]:
+        """What is still alive of the memory that it had before."""
+        found = [former() for former in self.moved]
+        return [array for array in found if array is not None]
+
     def move_to(self, buffer: Any) -> None:
         """Go on in other memory."""
-        alive = [former for former in self.moved if former() is not None]
-        self.moved = (*alive, ref(owner_of(self.buffer)))
+        self.moved = tuple([ref(array) for array in [*self.formers(), owner_of(self.buffer)]])
         self.buffer = buffer
 
     def clone(self) -> Storage:
@@ -223,7 +246,7 @@ class Former:
         # Its own first memory may be another's by now.
         if found is not None and np.may_share_memory(array, found.buffer):
             return found
-        if any([former() is array for former in current.moved]):
+        if any([former is array for former in current.formers()]):
             return current
         found = cls.by_address[address] = Storage.of_array(array)
         return found

@@ -21,7 +21,14 @@ from rushlight.core.extras import ViewInfo
 from rushlight.core.geometry import contiguous_strides, falls
 from rushlight.core.node import needs_grad
 from rushlight.core.operands import Between, Operand, PlainTensor, Value
-from rushlight.core.quick import Quick, single_ufunc, text_function, ufunc_with_number
+from rushlight.core.quick import (
+    FAST_DTYPES,
+    Quick,
+    single_ufunc,
+    taken_dtypes,
+    text_function,
+    ufunc_with_number,
+)
 from rushlight.core.source import block, fill, fill_tensor, join
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.storage import VersionCounter
@@ -311,12 +318,14 @@ if class_ is Tensor or class_ in PLAIN:
         {refuse}
     right_ = {y}._array
     if not ({x}._is_contiguous and {y}._is_contiguous):
-        # The result is laid out like a contiguous first operand of its shape, or like the second
-        # when the first has the same order.
+        # Laid out like a first without equal strides, or like a second in the order of the first.
         leader_ = {x}._array
-        if not {x}._is_contiguous:
-            if not {y}._is_contiguous or (any(leader_.strides) and not falls(leader_.strides)):
+        if {x}._is_contiguous:
+            if 1 in leader_.shape[1:]:
                 {refuse}
+        elif not {y}._is_contiguous or (any(leader_.strides) and not falls(leader_.strides)):
+            {refuse}
+        else:
             leader_ = right_
 {number}
 else:
@@ -343,8 +352,9 @@ return tensor_
 UNIFORM = """
 {guard}
 try:
+    {check}
     array_ = kernel(MATH, {arrays})
-except (ValueError, OverflowError):
+except (ValueError, OverflowError{refusals}):
     array_ = None
 if type(array_) is not ndarray or not array_.flags.c_contiguous or array_.dtype != {dtype}.np:
     {refuse}
@@ -398,16 +408,22 @@ def write_elementwise(op: Any, bound: bool = False) -> Writer | None:
     promote = op.options.get("promote", "default")
     if not isinstance(promote, str) or promote == "long" or len(op._schema.returns) != 1:
         return None
-    if op.options.get("unpromoted") or op.options.get("promoted_scalars"):
+    if op.options.get("unpromoted"):
         return None
     is_unary = len(arguments) == 1 == len(op.tensor_positions)
     is_binary = op.tensor_positions == (0, 1) and op.argument_names[2:] in ([], ["alpha"])
+    promoted = op.options.get("promoted_scalars")
+    if promoted and (is_binary or op.tensor_positions[:1] != (0,)):
+        return None
     if not is_unary and not is_binary and not is_uniform(op):
         return None
     w = Writer(op, keywords=not is_binary, bound=bound)
     first = w.tensors[0]
     dtype = RESULT_DTYPES.get(promote, "{0}._dtype").format(first)
-    taken = taken_dtypes(op)
+    taken = taken_dtypes(op, not is_unary and not is_binary)
+    if promoted:
+        # No number changes a float's dtype.
+        taken = frozenset([kind for kind in taken if kind.category == dtypes.FLOAT])
     tests = [f"not {first}._dtype.scalar_fast"]
     if taken != FAST_DTYPES:
         w.scope["taken"] = taken
@@ -424,39 +440,18 @@ def write_elementwise(op: Any, bound: bool = False) -> Writer | None:
     if is_unary:
         w.add(UNARY, guard=guard, compute=unary_call(w), **parts)
     else:
-        w.scope.update(kernel=op.rule("kernel"), MATH=math_namespace())
-        w.add(UNIFORM, guard=guard, arrays=w.arrays(), dtype=dtype, **parts)
+        check = op.options.get("check")
+        w.scope.update(kernel=op.rule("kernel"), MATH=math_namespace(), check=check)
+        given = ", ".join([w.texts[name] for name in op.argument_names])
+        parts["check"] = [f"check({first}._dtype, ({given},))"] if check else []
+        refusals = ", RuntimeError, TypeError" if check else ""
+        w.add(UNIFORM, guard=guard, arrays=w.arrays(), dtype=dtype, refusals=refusals, **parts)
     return w
-
-
-FAST_DTYPES = frozenset([dtype for dtype in dtypes.ALL if dtype.scalar_fast])
-
-
-def empty_of(dtype: Any) -> Tensor:
-    return wrap(np.empty(0, dtype.np), dtype)
-
-
-def taken_dtypes(op: Any) -> frozenset[Any]:
-    """The fast dtypes in which an elementwise op has a value: neither its predicate nor its check
-    (which looks at dtypes only where there are no plain values) refuses them."""
-    admits, check = op.options.get("dtypes"), op.options.get("check")
-    rest = [default_value(a) for a in op._schema.arguments[len(op.tensor_positions) :]]
-    taken = []
-    for dtype in FAST_DTYPES:
-        if admits is not None and not admits(dtype):
-            continue
-        if check is not None:
-            try:
-                check(dtype, (*[empty_of(dtype) for _ in op.tensor_positions], *rest))
-            except (RuntimeError, TypeError):
-                continue
-        taken.append(dtype)
-    return frozenset(taken)
 
 
 def is_uniform(op: Any) -> bool:
     """Whether an elementwise op of any arguments can be left to its kernel as it is."""
-    if op.options.get("check") or op.options.get("numbers") or not is_writable(op):
+    if not is_writable(op) or (op.options.get("numbers") and op.tensor_positions != (0,)):
         return False
     return not any([a.type.optional for a in op._schema.arguments if a.type.kind == "Tensor"])
 
@@ -475,7 +470,9 @@ def unary_call(w: Writer) -> str:
         return f"ufunc({array})"
     w.scope["ufunc"], w.scope["number"], leads = number
     constant = f"number[{w.tensors[0]}._dtype]"
-    return f"ufunc({array}, {constant})" if leads else f"ufunc({constant}, {array})"
+    call = f"ufunc({array}, {constant})" if leads else f"ufunc({constant}, {array})"
+    w.scope.update(kernel=text_function(w.op, 1), LARGE=ports.large_size)
+    return f"{call} if {array}.size < LARGE else kernel({array})"
 
 
 def number_overload(op: Any) -> Any:
@@ -780,7 +777,7 @@ def record_graph(w: Writer, quick: Quick, dtype: str) -> list[str]:
 
 def write_kernel(w: Writer, names: str, layout: str) -> None:
     op, rule, arrays = w.op, w.op.grad_rule, w.arrays()
-    w.scope.update(kernel=op.rule("kernel"), finish=op.kind.finish)
+    w.scope.update(kernel=op.array_kernel, finish=op.kind.finish)
     value = f"kernel(np, {arrays})"
     if len(op._schema.returns) == 1 and layout in ("contiguous", "like"):
         value = "array_"

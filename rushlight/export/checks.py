@@ -1,22 +1,23 @@
 """What a program's module checks of its inputs before it runs: structure, sizes, constants.
 
-The first dim that has a symbol alone, or in a form that can be solved for it, gives its value;
-the others must agree. Other relations of several symbols are asserted in the graph.
+The records that `leafchecks` reads are made here, of placeholders. Relations of several symbols
+that are no sizes of inputs are asserted in the graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from rushlight.base import pytree
 from rushlight.base.pytree import TreeSpec
-from rushlight.core.fake import FakeTensor
 from rushlight.core.tensor import Tensor, sizes_of
-from rushlight.export.inputs import shown_path
+from rushlight.export.leafchecks import LeafChecks, Record
 from rushlight.symbolic.numbers import SymInt
 
-__all__ = ["InputCheck", "check_inputs", "flatten_call"]
+__all__ = ["InputCheck", "check_inputs", "flatten_call", "records_of"]
 
 
 def flatten_call(
@@ -43,12 +44,11 @@ class InputCheck:
     """A hook before a module's forward."""
 
     def __init__(self, placeholders: Sequence[Any], ranges: dict[Any, Any]) -> None:
-        self.placeholders = list(placeholders)
-        self.ranges = ranges
+        self.checks = LeafChecks(records_of(placeholders, ranges))
 
     def __call__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, received = flatten_call(module._in_spec, args, kwargs)
-        check_inputs(self.placeholders, leaves, self.ranges)
+        check_leaves(self.checks, leaves)
         names = received.child(1).context
         if names is not None and list(kwargs) != list(names):
             return args, {name: kwargs[name] for name in names}
@@ -59,95 +59,74 @@ def check_inputs(
     placeholders: Sequence[Any], leaves: Sequence[tuple[Any, Any]], ranges: dict[Any, Any]
 ) -> None:
     """Raise where a leaf is not what the placeholder for it was traced with."""
-    sizes = SizeCheck(ranges)
-    for node, (path, leaf) in zip(placeholders, leaves, strict=True):
+    check_leaves(LeafChecks(records_of(placeholders, ranges)), leaves)
+
+
+def check_leaves(checks: LeafChecks, leaves: Sequence[tuple[Any, Any]]) -> None:
+    checks([leaf for _, leaf in leaves], lambda at: leaves[at][0])
+
+
+# Writes an expression as Python, with the names that symbols have.
+Writer = Callable[[Any, Callable[[Any], str]], str]
+
+
+def records_of(
+    placeholders: Sequence[Any], ranges: dict[Any, Any], write: Writer | None = None
+) -> list[Record]:
+    """What is checked of each placeholder's argument; plain data if `write` is given."""
+    forms = Forms(ranges, write)
+    found: list[Record] = []
+    for node in placeholders:
         expected = node.meta.get("val")
         if isinstance(expected, Tensor):
-            check_tensor(node.name, expected, path, leaf, sizes)
+            shape = [forms.form(size) for size in sizes_of(expected)]
+            dtype = expected.dtype.name
+            found.append({"kind": "tensor", "name": node.name, "shape": shape, "dtype": dtype})
         elif isinstance(expected, SymInt):
-            where = shown_path(path)
-            if type(leaf) is int:
-                sizes.check(node.name, where, leaf, expected.node.expr)
-            elif not isinstance(leaf, SymInt):
-                raise RuntimeError(
-                    f"Expected input at {where} to be an integer, but got {type(leaf)}"
-                )
-        elif isinstance(expected, (int, float, str)) and (
-            type(leaf) is not type(expected) or leaf != expected
-        ):
-            where = shown_path(path)
-            raise RuntimeError(
-                f"Expected input at {where} to be equal to {expected}, but got {leaf}"
-            )
-    sizes.finish()
+            found.append({"kind": "size", "name": node.name, "form": forms.form(expected)})
+        elif isinstance(expected, (int, float, str)):
+            found.append({"kind": "equal", "value": expected})
+        else:
+            found.append({"kind": "any"})
+    return found
 
 
-def check_tensor(name: str, expected: Tensor, path: Any, leaf: Any, check: SizeCheck) -> None:
-    if not isinstance(leaf, Tensor):
-        raise RuntimeError(
-            f"Expected input at {shown_path(path)} to be a tensor, but got {type(leaf)}"
-        )
-    sizes, wanted = tuple(leaf.shape), sizes_of(expected)
-    if len(sizes) != len(wanted):
-        raise RuntimeError(
-            f"Unexpected number of dimensions in input at {shown_path(path)}.shape (expected "
-            f"{expected.shape}, got {leaf.shape})"
-        )
-    if isinstance(leaf, FakeTensor) and any([isinstance(size, SymInt) for size in sizes]):
-        return
-    for axis, (size, want) in enumerate(zip(sizes, wanted)):
-        where = f"{shown_path(path)}.shape[{axis}]"
-        if isinstance(want, SymInt):
-            check.check(f"{name}.shape[{axis}]", where, size, want.node.expr)
-        elif size != want:
-            raise RuntimeError(f"Expected input at {where} to be equal to {want}, but got {size}")
+class Forms:
+    """The sizes of one program. Asks no more of expressions than those have that a file is read to
+    where there is no sympy."""
 
-
-class SizeCheck:
-    """The values that symbols have in one call."""
-
-    def __init__(self, ranges: dict[Any, Any]) -> None:
+    def __init__(self, ranges: dict[Any, Any], write: Writer | None) -> None:
         self.ranges = ranges
-        self.symbols: dict[Any, int] = {}
-        # Sizes that do not tell a symbol: they are compared when all symbols are known.
-        self.later: list[tuple[str, int, Any]] = []
+        self.write = write
+        self.names: dict[Any, str] = {}
 
-    def check(self, name: str, where: str, size: int, expr: Any) -> None:
-        """One number that the program has a symbol for."""
-        if expr.free_symbols <= self.symbols.keys():
-            self.compare(where, size, expr)
-        elif not self.tells(name, size, expr):
-            self.later.append((where, size, expr))
-        found = self.ranges.get(expr)
-        if found is None:
-            return
-        # torch: sizes 0 and 1 are let through wherever 2 is.
-        if found.lower > 2 and size < found.lower:
-            raise RuntimeError(f"Expected input at {where} to be >= {found.lower}, but got {size}")
-        if size > found.upper:
-            raise RuntimeError(f"Expected input at {where} to be <= {found.upper}, but got {size}")
-
-    def tells(self, name: str, size: int, expr: Any) -> bool:
-        """Learn the value of the one symbol of a linear form; whether it is one."""
+    def form(self, size: Any) -> Any:
+        """A size as it is, or what tells its symbols."""
+        if not isinstance(size, SymInt):
+            return size
+        expr: Any = size.node.expr
+        symbols = sorted(expr.free_symbols, key=str)
+        if not symbols:
+            return int(expr.xreplace({}))
+        names = [self.names.setdefault(symbol, f"v{len(self.names)}") for symbol in symbols]
+        bounds = self.ranges.get(expr)
+        found: Record = {"shown": str(expr), "lower": None, "upper": None}
+        if bounds is not None:
+            found["lower"], found["upper"] = bound_of(bounds.lower), bound_of(bounds.upper)
         offset, term = expr.as_coeff_Add()
         slope, symbol = term.as_coeff_Mul()
-        if not symbol.is_Symbol:
-            return False
-        value, rest = divmod(size - int(offset), int(slope))
-        if rest:
-            raise RuntimeError(
-                f"Expected input {name} = {size} to be of the form {expr}, where "
-                f"{symbol} is an integer"
-            )
-        self.symbols[symbol] = value
-        return True
+        if symbol.is_Symbol and int(offset) == offset and int(slope) == slope:
+            linear = {"slope": int(slope), "offset": int(offset)}
+            return {**found, "symbol": self.names[symbol], "root": str(symbol), **linear}
+        found["symbols"] = names
+        if self.write is not None:
+            return {**found, "text": self.write(expr, self.names.__getitem__)}
+        return {**found, "value": partial(value_of, expr, dict(zip(symbols, names)))}
 
-    def compare(self, where: str, size: int, expr: Any) -> None:
-        known = int(expr.xreplace(self.symbols))
-        if known != size:
-            raise RuntimeError(f"Expected input at {where} to be equal to {known}, but got {size}")
 
-    def finish(self) -> None:
-        for where, size, expr in self.later:
-            if expr.free_symbols <= self.symbols.keys():
-                self.compare(where, size, expr)
+def value_of(expr: Any, names: dict[Any, str], values: dict[str, int]) -> int:
+    return int(expr.xreplace({symbol: values[name] for symbol, name in names.items()}))
+
+
+def bound_of(number: Any) -> int | None:
+    return int(number) if math.isfinite(number) else None

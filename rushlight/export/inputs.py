@@ -15,6 +15,7 @@ from rushlight.base import pytree
 from rushlight.base.pytree import GetAttrKey, MappingKey, SequenceKey, TreeSpec
 from rushlight.capture.exc import UserError, UserErrorType
 from rushlight.core.tensor import Tensor
+from rushlight.export.leafchecks import shown_path
 from rushlight.nn.module import Module
 from rushlight.symbolic.numbers import NUMBERS
 
@@ -114,10 +115,3 @@ def key_name(key: Any) -> str:
     if isinstance(key, GetAttrKey):
         return str(key.name)
     raise AssertionError(f"A container of the inputs has keys of type {type(key)}")
-
-
-def shown_path(path: Any) -> str:
-    """A leaf's path as errors show it: `*args[1][0]`, or the keyword and the rest."""
-    if path[0].idx == 0:
-        return f"*args{pytree.keystr(path[1:])}"
-    return f"{path[1].key}{pytree.keystr(path[2:])}"

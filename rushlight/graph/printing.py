@@ -328,6 +328,14 @@ class GraphWriter:
             known = self.global_names[id(obj)] = self.name_global(hint, obj)
         return known
 
+    def add_constant(self, hint: str, value: object) -> str:
+        """The name of an object; others that are equal to it have their own."""
+        known = self.global_names.get(id(value))
+        if known is None:
+            known = self.global_names[id(value)] = self.namespace.create_name(hint)
+            self.globals[known] = value
+        return known
+
     def name_global(self, hint: str, obj: Hashable) -> str:
         if obj is self.globals["device"]:
             return "device"
@@ -377,6 +385,10 @@ class GraphWriter:
             return f"torch.Tensor(size={list(arg.size())}, dtype={dtype})"
         if str(getattr(arg, "__module__", "")).startswith("torch._ops"):
             return self.add_global(qualified_name(arg), arg)
+        is_array_type = type(arg).__module__.partition(".")[0] == "numpy"
+        if is_array_type or isinstance(arg, type | types.FunctionType):
+            # No text means them.
+            return self.add_constant(getattr(arg, "__name__", type(arg).__name__), arg)
         return self.paint("blue", repr(arg))
 
     def tuple_text(self, arg: tuple[Any, ...]) -> str:

@@ -121,8 +121,13 @@ class MultiheadAttention(Module):
         attn_mask = canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
         if turned:
             # What is one tensor stays one tensor, so that it is projected once.
-            found = {id(t): t.transpose(1, 0) for t in (query, key, value)}
-            query, key, value = (found[id(t)] for t in (query, key, value))
+            turned_query = query.transpose(1, 0)
+            turned_key = turned_query if key is query else key.transpose(1, 0)
+            if value is query or value is key:
+                value = turned_query if value is query else turned_key
+            else:
+                value = value.transpose(1, 0)
+            query, key = turned_query, turned_key
         output, weights = multi_head_attention_forward(
             query,
             key,

@@ -21,6 +21,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.promotion import DIM, WRAPPED, ZERO_DIM, result_type, scalar_dtype
 from rushlight.core.tensor import Tensor, strides_of, wrap
 from rushlight.opset.kinds import Kind, Spec, is_unusual, tensors_in
+from rushlight.opset.large import LARGE, fused, text_kernel
 from rushlight.opset.results import lay_out
 
 __all__ = [
@@ -67,6 +68,14 @@ def casts_numbers(op: Any) -> bool:
     return not CASTS_OF_NUMBERS.isdisjoint(op.options)
 
 
+@cache
+def wraps_a_number(op: Any) -> bool:
+    """Whether a number that the op takes by its schema is an operand, a tensor without dims."""
+    first = op._schema.arguments[:2]
+    is_form = "Scalar" in op._overloadname and any([a.type.kind == "Scalar" for a in first])
+    return is_form and not op.options.get("bare_numbers")
+
+
 class Plan(NamedTuple):
     """The dtype that an elementwise op's text computes in, that of its result, and for each operand
     that is not in the former already the dtypes to take it through."""
@@ -95,6 +104,7 @@ class Pointwise(Kind):
         "native_halves": "computed in half precision itself, not in float32 (or function of the "
         "arguments: whether it is)",
         "rounded_scalars": "positions of numbers that are rounded to the computing dtype",
+        "bare_numbers": "numbers are no operands: they have no part in the result's strides",
         "swapped": "the last operand decides about the result's strides",
         "weak_numbers": "the kernel takes Python numbers as they are",
     }
@@ -103,10 +113,14 @@ class Pointwise(Kind):
         if rule == "shape":
             return lambda *args: self.shape_of(op, args)
         if rule == "kernel":
-            return op.options.get("scalar")
+            text = op.options.get("scalar")
+            return None if text is None else text_kernel(op, text)
         if rule == "jvp":
             return derived_elementwise_jvp(op)
         return super().derive(op, rule)
+
+    def array_kernel(self, op: Any) -> Any:
+        return op.rule("kernel")
 
     def batch_method(self, op: Any) -> str | None:
         return "elementwise"
@@ -173,15 +187,26 @@ class Pointwise(Kind):
         own: tuple[dtype, dtype] = promote(common, args)
         return own
 
-    def geometry_of(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
+    def geometry_of(
+        self, op: Any, args: tuple[Any, ...], common: dtype | None = None
+    ) -> tuple[Any, Any]:
         """(broadcast shape, output strides)."""
+        if common is None:
+            common, _ = self.dtypes_of(op, args)
         operands = []
+        as_is = op.options.get("unpromoted", ())
         for position in op.tensor_positions:
             value = args[position]
             if isinstance(value, Tensor):
-                operands.append((tuple(value.shape), strides_of(value)))
+                sizes, strides = tuple(value.shape), strides_of(value)
+                if value._dtype is not common and position not in as_is:
+                    # torch: an operand is cast first, which makes its memory dense.
+                    strides = geometry.like_strides(sizes, strides)
+                operands.append((sizes, strides))
             elif value is not None:
                 operands.append(((), ()))
+        if wraps_a_number(op):
+            operands.append(((), ()))
         if op.options.get("swapped"):
             operands.reverse()
         shape = geometry.broadcast_shapes(*[sizes for sizes, _ in operands])
@@ -191,8 +216,8 @@ class Pointwise(Kind):
         return shape, geometry.elementwise_strides(shape, operands)
 
     def shape_of(self, op: Any, args: tuple[Any, ...]) -> Any:
-        _, result = self.dtypes_of(op, args)
-        shape, strides = self.geometry_of(op, args)
+        common, result = self.dtypes_of(op, args)
+        shape, strides = self.geometry_of(op, args, common)
         count = len(op._schema.returns)
         if count > 1:
             return tuple([Spec(shape, result, strides) for _ in range(count)])
@@ -275,6 +300,12 @@ class Pointwise(Kind):
             if isinstance(value, Tensor):
                 arrays[position] = value._array
                 contiguous = contiguous and value._is_contiguous
+        if plan.casts and contiguous and "scalar" in op.options:
+            first = arrays[op.tensor_positions[0]]
+            if type(first) is np.ndarray and first.size >= LARGE:
+                found = self.compute_large(op, args, plan, arrays)
+                if found is not None:
+                    return found, plan.result, contiguous
         for position, chain in plan.casts:
             value = args[position]
             if isinstance(value, Tensor):
@@ -285,6 +316,18 @@ class Pointwise(Kind):
             elif type(value) in NUMBERS:
                 arrays[position] = number_array(value, chain)
         return op.rule("kernel")(MATH, *arrays), plan.result, contiguous
+
+    def compute_large(self, op: Any, args: tuple[Any, ...], plan: Plan, arrays: list[Any]) -> Any:
+        """The answer of native code that converts operands and result itself, or None."""
+        chains = []
+        given = list(arrays)
+        for position, chain in plan.casts:
+            value = args[position]
+            if isinstance(value, Tensor):
+                chains.append((position, chain))
+            elif type(value) in NUMBERS:
+                given[position] = number_array(value, chain)
+        return fused(op, op.options["scalar"], tuple(given), (tuple(chains), plan.result))
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         singles = op.tensor_positions

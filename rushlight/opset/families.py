@@ -49,8 +49,11 @@ def homes(index: dict[str, str]) -> dict[str, str]:
 
 # Of the families that are not part of the foundation: op, in-place form or alias -> module.
 OPS = homes(where.OPS)
-# Namespace of ops that is not aten -> module.
-NAMESPACES = homes(where.NAMESPACES)
+# Namespace of ops that is not aten -> modules.
+NAMESPACES: dict[str, list[str]] = {}
+for _module, _names in where.NAMESPACES.items():
+    for _name in _names.split():
+        NAMESPACES.setdefault(_name, []).append(PACKAGE + _module)
 # Tensor attribute -> module.
 ATTRIBUTES = homes(where.ATTRIBUTES)
 # Public function that is written in Python -> module.
@@ -80,8 +83,7 @@ def load_op(name: str) -> None:
 
 def load_namespace(name: str) -> None:
     """Import what defines the ops of a namespace beside aten."""
-    module = NAMESPACES.get(name)
-    if module is not None:
+    for module in NAMESPACES.get(name, ()):
         import_module(module)
 
 

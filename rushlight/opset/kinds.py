@@ -29,6 +29,7 @@ from rushlight.core.tensor import (
     values_of,
     wrap,
 )
+from rushlight.opset.large import array_kernel
 from rushlight.opset.results import (
     Spec,
     elementwise_layout,
@@ -135,6 +136,10 @@ class Kind:
         if layout == "elementwise":
             self.direct = False
 
+    def may_raise(self, op: Any) -> bool:
+        """Whether ops of this kind raise for some values, whatever sizes and dtypes are."""
+        return False
+
     def is_direct(self, op: Any) -> bool:
         return self.direct and not op.options.get("takes_tensors")
 
@@ -208,7 +213,7 @@ class Kind:
         return op.backend(*[resolved(value) for value in args])
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
-        kernel = op.rule("kernel")
+        kernel = op.array_kernel
         if kernel is None:
             name = op.name()
 
@@ -260,6 +265,10 @@ class Kind:
         specs = op.rule("shape")(*args)
         return with_specs(value, specs)
 
+    def array_kernel(self, op: Any) -> Any:
+        """The kernel that backends and stubs call."""
+        return array_kernel(op)
+
     def compute_checked(self, op: Any, kernel: Any, arrays: list[Any], specs: Any) -> Any:
         """(kernel answer, specs to lay it out by) of a call that the shape rule has checked."""
         return kernel(np, *arrays), specs
@@ -293,13 +302,16 @@ class Checked(Kind):
         self.of = of
         self.options = of.options  # type: ignore[misc]
 
+    def may_raise(self, op: Any) -> bool:
+        return self.of.may_raise(op)
+
     def derive(self, op: Any, rule: str) -> Any:
         return self.of.derive(op, rule)
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         if op.options.get("takes_tensors"):
             return super().make_backend(op)
-        shape, kernel = op.rule("shape"), op.rule("kernel")
+        shape, kernel = op.rule("shape"), op.array_kernel
         singles, lists = op.tensor_positions, op.list_positions
         compute = self.of.compute_checked
 
@@ -607,12 +619,20 @@ def batch_rank(op: Any) -> Any:
 # -- places ----------------------------------------------------------------------------------------
 
 
+def takes_indices(op: Any) -> bool:
+    """Whether a tensor says where an op reads or writes: places that may not be there."""
+    return not {"index", "indices"}.isdisjoint(op.argument_names)
+
+
 class Gather(Kind):
     """Ops that read places of their first tensor, which the second names."""
 
     options: ClassVar[dict[str, str]] = {
         "picks": "what an index stands for: element, or row of the dim that is named, or the first",
     }
+
+    def may_raise(self, op: Any) -> bool:
+        return takes_indices(op)
 
     def specs_of(self, op: Any) -> Callable[..., Any] | None:
         picks, index_at = op.options.get("picks"), op.tensor_positions[1:2]
@@ -638,6 +658,9 @@ class Scatter(Kind):
         "writes": "the kernel writes into its first array: a copy of the operand, which the result "
         "is like, and in `name_` the operand itself",
     }
+
+    def may_raise(self, op: Any) -> bool:
+        return takes_indices(op)
 
     def specs_of(self, op: Any) -> Callable[..., Any] | None:
         if op.argument_names[1] == "input_sizes":

@@ -363,7 +363,10 @@ OPS: dict[str, str] = {
 NAMESPACES: dict[str, str] = {
     "indexing.scatter": "rushlight",
     "other.profiling": "profiler",
+    "pointwise.fakequant": "rushlight",
     "view.restride": "inductor",
+    "vision.deform": "torchvision",
+    "vision.regions": "torchvision",
 }
 # What those add to Tensor.
 ATTRIBUTES: dict[str, str] = {

@@ -233,6 +233,12 @@ RARE = (
     "set_", "resize_", "grow", "release", "write_late", "write_saved", "own_view", "own_write",
     "requires_grad_", "detach_", "data", "as_strided_",
 )  # fmt: skip
+VIEWS = ("view", "transpose", "t", "select", "slice", "unsqueeze", "diagonal", "detach", "chunk")
+USES = ("mul", "add", "double", "sin", "clone", "cat", "where")
+WRITES = (
+    "mul_", "add_", "copy_", "put", "put_tensor", "sin_out", "add_out", "t_", "unsqueeze_",
+    "as_strided_",
+)  # fmt: skip
 
 
 class Functions:
@@ -555,9 +561,7 @@ def generate(t: Any, number: int) -> Program:
     leaves = tuple([(rng.choice(SHAPES), rng.random() < 0.6) for _ in range(count)])
     program = Program(leaves, (), (), ())
     program = with_arguments(t, rng, program)
-    rare = rng.sample(RARE, 2) if rng.random() < 0.4 else []
-    names = [name for name in OPS if name not in RARE or name in rare]
-    weights = [OPS[name].weight * (6 if name in rare else 1) for name in names]
+    names, weights = choose_ops(rng)
     values: dict[int, list[Any]] = {-1: make_arguments(t, program)[1]}
     steps: list[Step] = []
     wanted = rng.randint(2, 8)
@@ -582,6 +586,19 @@ def generate(t: Any, number: int) -> Program:
     refs = all_refs(values)
     outputs = rng.choices(refs, k=rng.randint(1, 4))
     return replace(program, steps=tuple(steps), outputs=tuple(outputs))
+
+
+def choose_ops(rng: random.Random) -> tuple[list[str], list[int]]:
+    """The ops that a program may hold, and how often each is taken: most of them, or a few, which
+    then meet one another."""
+    if rng.random() < 0.4:
+        few = rng.sample(RARE, 2)
+        for kind in (VIEWS, USES, WRITES):
+            few += rng.sample(kind, 2)
+        return few, [1] * len(few)
+    rare = rng.sample(RARE, 2) if rng.random() < 0.6 else []
+    names = [name for name in OPS if name not in RARE or name in rare]
+    return names, [OPS[name].weight * (6 if name in rare else 1) for name in names]
 
 
 def rerun(t: Any, program: Program) -> dict[int, list[Any]]:

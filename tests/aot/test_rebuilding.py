@@ -1,11 +1,13 @@
 """What a compiled function gives back: strides, histories and memory as they are eagerly."""
 
+import warnings
+
 import pytest
 
 import rushlight as torch
 from rushlight.aot.api import aot_function
 from rushlight.aot.compilers import nop
-from rushlight.aot.partition import min_cut_rematerialization_partition
+from rushlight.aot.partition import default_partition, min_cut_rematerialization_partition
 
 
 def leaf(*shape):
@@ -687,14 +689,44 @@ def write_view_and_shrink(a, b):
     return view
 
 
+def shrink_base_and_use_view(a, b):
+    first = b * 2
+    a.as_strided_((2,), (1,), 0)
+    return b.sin() + first.detach()
+
+
+def write_shrink_and_use_view(a, b):
+    b.mul_(2)
+    a.as_strided_((2,), (1,), 0)
+    return b.sin()
+
+
+def parts_after_a_loss(a, b):
+    view = a.view(2, 2)
+    a.as_strided_((2,), (1,), 0)
+    parts = view.chunk(2)
+    return torch.cat([view, parts[1]]), view, parts[0]
+
+
 @pytest.mark.parametrize("compiler", [nop, torch.compiler.compile_graph])
-@pytest.mark.parametrize("function", [shrink_base, write_view_and_shrink])
+@pytest.mark.parametrize(
+    "function",
+    [
+        shrink_base,
+        write_view_and_shrink,
+        shrink_base_and_use_view,
+        write_shrink_and_use_view,
+        parts_after_a_loss,
+    ],
+)
 def test_views_of_a_base_that_loses_elements_have_its_gradient(function, compiler):
     seen = []
     for run in (function, aot_function(function, compiler)):
         x = leaf(4)
         base = x * 1
-        (run(base, base[::2]) * 3).sum().backward()
+        results = run(base, base[::2])
+        results = results if isinstance(results, tuple) else (results,)
+        sum([result.sum() * 3 for result in results]).backward()
         seen.append(x.grad.tolist())
     assert seen[0] == seen[1]
     assert seen[0][2:] == [0, 0]
@@ -737,6 +769,56 @@ def test_a_write_through_a_window_of_an_argument_moved_past_its_start():
     memory = x.detach()
     assert aot_function(f, nop)(x).tolist() == [[4, 4]]
     assert memory.tolist() == [0, 4, 2, 4] and x.stride() == (2,)
+
+
+LOSSES = {
+    "elements": lambda a: a.as_strided_((2,), (1,), 0),
+    "elements, then written": lambda a: a.as_strided_((2,), (1,), 0).mul_(3),
+    "elements twice": lambda a: a.as_strided_((2, 2), (1, 1), 0),
+    "elements, then moved": lambda a: a.as_strided_((2,), (1,), 0).unsqueeze_(0).t_(),
+}
+
+
+@pytest.mark.parametrize("partition", [default_partition, min_cut_rematerialization_partition])
+@pytest.mark.parametrize("name", LOSSES)
+def test_views_of_a_written_argument_that_loses_elements_have_its_gradient(name, partition):
+    def f(a):
+        a.mul_(2)
+        view = a.view(2, 2)
+        LOSSES[name](a)
+        return view.sin()
+
+    seen = []
+    for function in (f, aot_function(f, nop, partition_fn=partition)):
+        x = leaf(4)
+        value = x * 1
+        view = value[1:]
+        made = function(value)
+        (made.sum() + (value * value).sum() + view.sum()).backward()
+        seen.append((made.tolist(), value.tolist(), view.tolist(), x.grad.tolist()))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("later", ["masked_fill_", "sin", "t"])
+def test_a_view_that_an_out_argument_made_smaller_has_the_history_of_its_sizes(later):
+    def f(a):
+        made = a.new_ones(2, 2)
+        row = made.view(4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.add(a.detach(), a.detach(), out=row)
+        made.copy_(a[2] * 2)
+        if later == "masked_fill_":
+            row.masked_fill_(row > 100, 1)
+        return getattr(row, later)() if later != "masked_fill_" else made
+
+    seen = []
+    for function in (f, aot_function(f, nop)):
+        x = leaf(3)
+        found = function(x * 1)
+        found.sum().backward()
+        seen.append((found.tolist(), x.grad.tolist()))
+    assert seen[0] == seen[1]
 
 
 def set_to_argument(a):

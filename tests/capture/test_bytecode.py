@@ -9,6 +9,7 @@ import dis
 import functools
 import inspect
 import json
+import sys
 import types
 
 import pytest
@@ -51,10 +52,10 @@ def test_refuses_a_python_it_does_not_know(monkeypatch):
         bytecode.check_version()
 
 
+@pytest.mark.skipif(sys.platform == "emscripten", reason="it has no processes; and no NumPy")
 def test_needs_no_numpy():
     """The core is importable where there is no NumPy: how other Pythons are tested."""
     import subprocess
-    import sys
     from pathlib import Path
 
     import rushlight

@@ -10,7 +10,6 @@ import rushlight as torch
 from rushlight.compiler import compiling
 from rushlight.compiler.counting import CompileCounter
 from tests.capture.handlers import COUNTS, PROGRAMS, outcome
-from tests.capture.toy import Toy, toy_capture
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +26,6 @@ def test_handlers(program, backend):
     x = torch.arange(2.0)
     for _ in range(3):
         assert outcome(compiled, x) == outcome(program, x)
-
-
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
-def test_handlers_without_tensors(program):
-    compiled = toy_capture().function(program)
-    for _ in range(3):
-        assert outcome(compiled, Toy(3)) == outcome(program, Toy(3))
 
 
 @pytest.mark.parametrize("program", COUNTS, ids=lambda f: f.__name__)

@@ -6,6 +6,7 @@ import pytest
 
 import rushlight as torch
 import rushlight.nn.functional as F
+from rushlight.capture.witness import Witness
 from rushlight.compiler import compiling
 from rushlight.compiler.counting import CompileCounter
 
@@ -152,3 +153,56 @@ def test_inputs_that_share_memory_are_another_entry():
     g(torch.ones(2), torch.ones(2))
     g(base[:2], base[1:3])
     assert counter.frame_count == 4
+
+
+def facts_of(call):
+    """What capture learns of a call: whether it writes, draws, may raise."""
+    witness = Witness(allow_non_fake_inputs=True, static_shapes=True)
+    x = witness.from_tensor(torch.rand(3, 3))
+    i = witness.from_tensor(torch.tensor([0, 1, 2]))
+    witness.begin()
+    with witness:
+        call(x, i)
+    return witness.writes, witness.draws, witness.may_raise
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, i: torch.take_along_dim(x, i[:, None], 1),
+        lambda x, i: F.embedding_bag(i[None], x),
+        lambda x, i: F.cross_entropy(x, i),
+        lambda x, i: F.multi_margin_loss(x, i),
+        lambda x, i: F.one_hot(i, 4),
+        lambda x, i: torch.linalg.inv(x),
+        lambda x, i: torch.linalg.cholesky(x),
+        lambda x, i: torch.linalg.eigh(x),
+        lambda x, i: torch.linalg.svd(x),
+        lambda x, i: F.binary_cross_entropy(x, x),
+        lambda x, i: i // i,
+        lambda x, i: i.remainder_(i),
+        lambda x, i: x.index_add(0, i, x),
+        lambda x, i: x.scatter_(0, i[None], 1.0),
+        lambda x, i: x.masked_scatter(x > 0, x),
+        lambda x, i: torch.multinomial(x, 1),
+        lambda x, i: x.__setitem__(i, 2.0),
+    ],
+)
+def test_what_may_raise_is_a_fact_of_ops(call):
+    assert facts_of(call)[2]
+
+
+@pytest.mark.parametrize(
+    "call, writes, draws",
+    [
+        (lambda x, i: F.dropout(x, 0.5), False, True),
+        (lambda x, i: F.dropout2d(x[None, None], 0.5), False, True),
+        (lambda x, i: F.gumbel_softmax(x), False, True),
+        (lambda x, i: F.batch_norm(x, x[0], x[1], training=True), True, False),
+        (lambda x, i: F.layer_norm(x, (3,)), False, False),
+        (lambda x, i: x / x + i // 2, False, False),
+        (lambda x, i: torch.fmod(x, x), False, False),
+    ],
+)
+def test_what_writes_and_draws_is_a_fact_of_ops(call, writes, draws):
+    assert facts_of(call) == (writes, draws, False)

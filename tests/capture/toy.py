@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from typing import Any
 
 from rushlight.capture.cache import Capture, Options
+from rushlight.capture.tracer import raise_user
 from rushlight.capture.world import World
 
 
@@ -37,6 +39,24 @@ class Toy:
     def __bool__(self) -> bool:
         return bool(self.v)
 
+    def __rsub__(self, other: Any) -> Toy:
+        return Toy(value_of(other) - self.v)
+
+    def __truediv__(self, other: Any) -> Toy:
+        return Toy(self.v / value_of(other))
+
+    def __neg__(self) -> Toy:
+        return Toy(-self.v)
+
+    def sum(self) -> Toy:
+        return Toy(self.v)
+
+    def sin(self) -> Toy:
+        return Toy(math.sin(self.v))
+
+    def cos(self) -> Toy:
+        return Toy(math.cos(self.v))
+
     def relu(self) -> Toy:
         return Toy(max(self.v, 0))
 
@@ -65,6 +85,30 @@ def op_neg(x: Toy) -> Toy:
     return Toy(-x.v)
 
 
+def op_sin(x: Toy) -> Toy:
+    return Toy(math.sin(x.v))
+
+
+def op_cos(x: Toy) -> Toy:
+    return Toy(math.cos(x.v))
+
+
+def op_relu(x: Toy) -> Toy:
+    return x.relu()
+
+
+def op_add(x: Toy, y: Any) -> Toy:
+    return x + y
+
+
+def op_mul(x: Toy, y: Any) -> Toy:
+    return x * y
+
+
+# What the programs call as functions of a library.
+OPS = {f.__name__.removeprefix("op_"): f for f in (op_neg, op_sin, op_cos, op_relu, op_add, op_mul)}
+
+
 class ToyWorld(World):
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, Toy)
@@ -75,8 +119,13 @@ class ToyWorld(World):
     def tensor_type(self, tensor: Any) -> type:
         return Toy
 
+    def tensor_attr(self, tracer: Any, tensor: Any, name: str) -> Any:
+        if not hasattr(Toy, name):
+            raise raise_user(AttributeError, f"'Toy' object has no attribute '{name}'")
+        return super().tensor_attr(tracer, tensor, name)
+
     def is_op(self, function: Any) -> bool:
-        return function is op_neg
+        return function in OPS.values()
 
 
 def run_graph(recording: Any, world: Any) -> Any:

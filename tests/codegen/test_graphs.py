@@ -50,6 +50,20 @@ def randn(*shape: int, dtype: Any = rushlight.float32) -> Tensor:
     return rushlight.randn(shape, dtype=dtype)
 
 
+# -- products -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_returned", [False, True])
+def test_product_of_a_sum_that_has_one_dim_less(is_returned: bool) -> None:
+    r = Recording()
+    x, w = r.input(randn(4, 3)), r.input(randn(3, 5))
+    total = r.call(aten.sum.dim_IntList, x, [0])
+    product = r.call(aten.mm.default, r.call(aten.unsqueeze.default, total, 0), w)
+    results = [r.call(aten.squeeze.dim, product, 0), product]
+    r.output(*results, total) if is_returned else r.output(*results)
+    assert_same(run(r), r.results)
+
+
 # -- fusion ---------------------------------------------------------------------------------------
 
 

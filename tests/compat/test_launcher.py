@@ -93,7 +93,7 @@ def test_workers_and_subprocesses_see_it_too(run):
     code, out, err = run("x.py", x=WORKERS)
     assert (code, err) == (0, "")
     assert out.split("\n")[:2] == [
-        "[('rushlight', 3.0), ('rushlight', 6.0)]", "rushlight tensor([1.])",
+        "[('torch', 3.0), ('torch', 6.0)]", "torch tensor([1.])",
     ]  # fmt: skip
 
 

@@ -1,10 +1,12 @@
-"""A second process finds what the first one compiled: kernels come from disk, results are equal."""
+"""A second process finds what the first one compiled: graphs and kernels come from disk, results
+are equal."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ pytest.importorskip("llvmlite")
 PROGRAM = """
 import hashlib, sys
 import rushlight as torch
+from rushlight.base.counters import counters
 from rushlight.codegen import native
 made = []
 original = native.object_of
@@ -28,7 +31,10 @@ for size in (4, 7, 9):
     loss = run(x).square().mean()
     loss.backward()
     text += repr([loss.item(), *[p.grad.tolist() for p in module.parameters()]])
-print(len(made), hashlib.sha256(text.encode()).hexdigest())
+traced = counters["aot_autograd"]["autograd_cache_miss"]
+assert traced or counters["aot_autograd"]["autograd_cache_hit"] > 1, counters
+assert not counters["aot_autograd"]["autograd_cache_bypass"]
+print(len(made) + traced, hashlib.sha256(text.encode()).hexdigest())
 """
 
 
@@ -45,6 +51,10 @@ def answer(process: Any) -> tuple[int, str]:
     return int(count), digest
 
 
+def files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
 def test_second_process_compiles_nothing(tmp_path: Path) -> None:
     # Two at once: neither finds the other's files half written.
     cold = [answer(process) for process in [start(tmp_path) for _ in range(2)]]
@@ -55,9 +65,20 @@ def test_second_process_compiles_nothing(tmp_path: Path) -> None:
 
 def test_damaged_files_are_made_again(tmp_path: Path) -> None:
     _, digest = answer(start(tmp_path))
-    for number, path in enumerate(sorted(p for p in tmp_path.rglob("*") if p.is_file())):
+    for number, path in enumerate(files(tmp_path)):
         content = path.read_bytes()
         path.write_bytes([b"", content[:-7], content[:40] + b"\0" * 9 + content[49:]][number % 3])
     made, again = answer(start(tmp_path))
     assert made > 0 and again == digest
+    assert answer(start(tmp_path)) == (0, digest)
+
+
+def test_writers_that_are_killed_leave_nothing_wrong(tmp_path: Path) -> None:
+    for count in (1, 2, 4):  # files that are there, whole or not, when the writer is killed
+        process = start(tmp_path)
+        while process.poll() is None and len(files(tmp_path)) < count:
+            time.sleep(0.001)
+        process.kill()
+        process.communicate()
+    _, digest = answer(start(tmp_path))
     assert answer(start(tmp_path)) == (0, digest)

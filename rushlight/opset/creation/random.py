@@ -328,6 +328,7 @@ def rounded_sum(values: Any, mean: Any, dtype: Any) -> Any:
 
 normal_tensor_float = op(
     "normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
+    may_raise=True,
     errors=lambda make: [
         (RuntimeError, (make(2), -1.0)),
         (NotImplementedError, (make.ints(2), 1.0)),
@@ -351,6 +352,7 @@ def _(xp: Any, mean: Any, std: float, generator: Any) -> Any:
 
 normal_float_tensor = op(
     "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    may_raise=True,
     kind=RANDOM,
     method=False,
     tags=SEEDED,
@@ -369,6 +371,7 @@ def _(xp: Any, mean: float, std: Any, generator: Any) -> Any:
 
 normal_tensor_tensor = op(
     "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    may_raise=True,
     kind=RANDOM,
     method=False,
     tags=SEEDED,
@@ -484,6 +487,7 @@ def plain_geometry(self: Any, *rest: Any) -> Any:
 
 bernoulli = op(
     f"bernoulli(Tensor self, {GENERATOR}",
+    may_raise=True,
     errors=lambda make: [
         (NotImplementedError, (make.ints(2, low=2),)),
         (RuntimeError, (make.ints(2, low=2, dtype=dtypes.float32),)),
@@ -531,6 +535,7 @@ bernoulli_p = op(
 )
 bernoulli_tensor = op(
     f"bernoulli.Tensor(Tensor self, Tensor p, {GENERATOR}",
+    may_raise=True,
     kind=RANDOM,
     method=False,
     function=False,
@@ -572,6 +577,7 @@ mutation(
 multinomial = op(
     "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, "
     "Generator? generator=None) -> Tensor",
+    may_raise=True,
     errors=lambda make: [
         (RuntimeError, (make.positive(3), 4)),
         (RuntimeError, (make.positive(3), 0)),
@@ -596,6 +602,7 @@ def _(self: Any, num_samples: Any, replacement: bool, generator: Any) -> Any:
 
 poisson = op(
     "poisson(Tensor self, Generator? generator=None) -> Tensor",
+    may_raise=True,
     errors=lambda make: [
         (NotImplementedError, (make.ints(2),)),
         (RuntimeError, (make(2, low=-2, high=-1),)),

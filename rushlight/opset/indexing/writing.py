@@ -34,6 +34,7 @@ from rushlight.opset.indexing.index import (
     refuse_out_of_range,
 )
 from rushlight.opset.kinds import SCATTER, Spec
+from rushlight.opset.large import LARGE, native_loop
 from rushlight.opset.pointwise.arithmetic import scaled
 from rushlight.opset.registry import composite, find, op, register
 from rushlight.opset.rules import aten, late, linear_in, sample
@@ -104,6 +105,8 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
         table = whole.reshape(-1, width)
         table[rows] = ufunc(table[rows], values)
         rows = rows[:0]
+    elif ufunc is np.add and values.size >= LARGE and add_rows(whole, rows, values, width):
+        rows = rows[:0]
     flat, columns = whole.reshape(-1), np.arange(width)
     step = max(1, STEP // width)
     for start in range(0, rows.size, step):
@@ -113,6 +116,18 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
         ufunc.at(flat, some, values[start : start + step].reshape(-1))
     if whole is not target:
         target[...] = whole
+
+
+def add_rows(whole: Any, rows: Any, values: Any, width: int) -> bool:
+    """The same by native code; False where there is none."""
+    add = native_loop("add_rows", whole.dtype)
+    if add is None or values.dtype != whole.dtype or not whole.flags.writeable:
+        return False
+    if np.may_share_memory(whole, values) or np.may_share_memory(whole, rows):
+        return False
+    index = np.ascontiguousarray(rows, np.int64)
+    add(whole, index, np.ascontiguousarray(values), index.size, width)
+    return True
 
 
 # -- index_put --------------------------------------------------------------------------------
@@ -601,6 +616,7 @@ def _(level: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
 
 masked_scatter = writing(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    may_raise=True,
     batch=late("indexing.batched:masked_scatter"),
     jvp=linear_in("self", "source"),
     vjp={

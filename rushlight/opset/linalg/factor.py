@@ -55,6 +55,7 @@ def transpose_memory(value: Any) -> Any:
 
 check_errors = op(
     "_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
+    may_raise=True,
     method=False,
     shape=lambda info, api_name, is_matrix: None,
     kernel=lambda xp, info, api_name, is_matrix: failed(api_name, info, is_matrix),

@@ -380,6 +380,7 @@ def least_squares_samples(make: Any) -> Any:
 linalg_lstsq = op(
     "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    may_raise=True,
     autocast="float32",
     exact_out=False,
     kind=LINALG.checked,

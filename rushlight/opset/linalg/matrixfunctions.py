@@ -325,6 +325,7 @@ def pinv_errors(make: Any) -> Any:
 linalg_pinv = op(
     "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, "
     "bool hermitian=False) -> Tensor",
+    may_raise=True,
     exact_out=False,
     kind=LINALG,
     method=False,

@@ -219,6 +219,7 @@ def check_eigen(name: str, array: Any) -> None:
 
 linalg_eig = op(
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    may_raise=True,
     autocast="float32",
     kind=LINALG,
     sizes="*nn -> *n complex, *nn| complex",
@@ -331,6 +332,7 @@ def eigenpair_facts(values: Any, vectors: Any) -> Any:
 eigh = op(
     '_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> '
     "(Tensor eigenvalues, Tensor eigenvectors)",
+    may_raise=True,
     kind=LINALG,
     sizes="*nn",
     method=False,
@@ -555,6 +557,7 @@ def driver_errors(make: Any) -> Any:
 svd_ = op(
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None)"
     " -> (Tensor U, Tensor S, Tensor Vh)",
+    may_raise=True,
     kind=LINALG,
     sizes="*mn",
     method=False,

@@ -19,6 +19,7 @@ from rushlight.core.op import OpOverload, refuse
 from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.opset.derived import MUTATION
 from rushlight.opset.kinds import OPAQUE, Spec, tensors_in
+from rushlight.opset.large import Steps
 from rushlight.opset.lists.foreach import write_quietly, writes_lists
 from rushlight.opset.registry import find, op
 from rushlight.opset.rules import late, sample
@@ -237,6 +238,45 @@ def check_lists(kernel: str, *lists: Any) -> None:
 GRAD_SCALE = "Tensor? grad_scale=None, Tensor? found_inf=None"
 
 
+def adam_text(
+    m: Any, value: Any, average: Any, square: Any, grad: Any, kept: Any, decay: Any, first: Any,
+    beta2: Any, second: Any, root: Any, eps: Any, rate: Any,
+) -> Any:  # fmt: skip
+    """A step of Adam on elements, in the order of `adam_kernel`'s own. `kept` is what is left of a
+    value by decoupled weight decay, `decay` the factor of the other kind; None where there is
+    none."""
+    if kept is not None:
+        value = m.multiply(value, kept)
+    if decay is not None:
+        grad = m.add(grad, m.multiply(value, decay))
+    average = m.add(average, m.multiply(m.subtract(grad, average), first))
+    square = m.add(m.multiply(square, beta2), m.multiply(m.multiply(grad, second), grad))
+    scale = m.add(m.divide(m.sqrt(square), root), eps)
+    return m.subtract(value, m.multiply(m.divide(average, scale), rate)), average, square
+
+
+ADAM_STEP = Steps("adam", adam_text, (0, 1, 2))
+
+
+def native_adam(
+    columns: list[Any], counts: list[Any], rate: float, beta1: float, beta2: float,
+    weight_decay: float, eps: float, decoupled: bool,
+) -> list[int]:  # fmt: skip
+    """Take the steps of large tensors by native code; the rows that are left."""
+    rows = []
+    kept = 1 - rate * weight_decay if weight_decay and decoupled else None
+    decay = weight_decay if weight_decay and not decoupled else None
+    for row, count in enumerate(counts):
+        value, grad, average, square = [column[row]._array for column in columns]
+        done = value.size > SMALL and value.dtype.itemsize > 2 and ADAM_STEP(
+            value, average, square, grad, kept, decay, 1 - beta1, float(beta2), 1 - beta2,
+            math.sqrt(1 - beta2**count), float(eps), rate / (1 - beta1**count),
+        )  # fmt: skip
+        if not done:
+            rows.append(row)
+    return rows
+
+
 def adam_kernel(decoupled: bool) -> Callable[..., None]:
     def kernel(
         self: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any,
@@ -251,8 +291,14 @@ def adam_kernel(decoupled: bool) -> Callable[..., None]:
         most = max_exp_avg_sqs if amsgrad else None
         columns = [self, grads, exp_avgs, exp_avg_sqs, most]
         changes = (True, scale is not None, True, True, True)
+        counts = [count.item() for count in state_steps]
+        if most is None and scale is None and not maximize:
+            numbers = (rate, beta1, beta2, weight_decay, eps, decoupled)
+            rows = native_adam(columns[:4], counts, *numbers)
+            columns = [c and [c[row] for row in rows] for c in columns]
+            counts = [counts[row] for row in rows]
         first, second = Scratch(), Scratch()
-        for step, arrays in sweep(columns, [count.item() for count in state_steps], changes):
+        for step, arrays in sweep(columns, counts, changes):
             value, grad, average, square, largest = arrays
             spare, other = first.like(value), second.like(value)
             grad = prepare(grad, scale, maximize, other)

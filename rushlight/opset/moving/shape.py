@@ -455,6 +455,7 @@ tile.samples = lambda make: [
 
 repeat_interleave = op(
     "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+    may_raise=True,
     batch="loop",
     kind=GATHER,
     tags=("dynamic_output_shape",),

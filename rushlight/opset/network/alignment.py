@@ -211,6 +211,7 @@ def define_loss(overload: str, kind: str, node_index: int, tags: tuple[Any, ...]
         f"_ctc_loss{ending}(Tensor log_probs, Tensor targets, {lengths}, int blank=0, "
         "bool zero_infinity=False) -> (Tensor, Tensor)",
         kind=OPAQUE,
+        may_raise=True,
         method=False,
         node_index=node_index,
         batch=late("network.batched:ctc_loss"),

@@ -305,6 +305,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
     forward = op(
         f"{name}_forward(Tensor self, Tensor target, Tensor? weight, int reduction, "
         "SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+        may_raise=True,
         kind=OPAQUE,
         method=False,
         function=False,

@@ -52,6 +52,31 @@ def reduced(array: Any, reduction: int, dtype: DType) -> Any:
     return total.astype(dtype.np)
 
 
+def lowered_floats(build: Any, dtype: DType, *values: Any) -> list[Any]:
+    """Operands of one shape as expressions in the dtype that `dtype` computes in."""
+    first = values[0]
+    if dtype.category != dtypes.FLOAT or 0 in first.shape:
+        build.refuse("no floats")
+    found: list[Any] = []
+    for value in values:
+        if value is not None and not geometry.same_sizes(value.shape, first.shape):
+            build.refuse("a broadcast loss")
+        same = None if value is None else build.cast(build.widen(value), build.working(dtype))
+        found.append(same)
+    return found
+
+
+def lowered_reduction(build: Any, loss: Any, shape: Any, reduction: int, dtype: DType) -> Any:
+    """As `reduced`, of an expression."""
+    if reduction == NONE:
+        return build.cast(loss, dtype)
+    axes = tuple(range(len(shape)))
+    total = (
+        build.mean(loss, shape, axes) if reduction == MEAN else build.fold("sum", loss, shape, axes)
+    )
+    return build.cast(build.without(total, axes), dtype)
+
+
 def common_shape(*operands: Any) -> tuple[Any, ...]:
     """What the shapes of tensors or arrays broadcast to; None takes no part."""
     given = [tuple(operand.shape) for operand in operands if operand is not None]
@@ -159,6 +184,13 @@ def difference_loss(
         x, y = floats(f"{kernel}_cpu", dtype, self, target)
         return reduced(value(xp, x - y, *rest), reduction, dtype)
 
+    @record.lower
+    def _(build: Any, op: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:
+        dtype = build.val.dtype
+        x, y = lowered_floats(build, dtype, self, target)
+        loss = value(build.m, x - y, *rest)
+        return lowered_reduction(build, loss, self.shape, reduction, dtype)
+
     back = op(
         f"{name}_backward(Tensor grad_output, Tensor self, Tensor target, int reduction"
         f"{separator}{parameter}) -> Tensor",
@@ -184,6 +216,19 @@ def difference_loss(
         if reduction == MEAN:
             result = result / result.dtype.type(result.size)
         return result.astype(dtype.np, copy=False)
+
+    @back.lower
+    def _(
+        build: Any, op: Any, grad: Any, self: Any, target: Any, reduction: int, *rest: Any
+    ) -> Any:
+        dtype = build.val.dtype
+        x, y = lowered_floats(build, dtype, self, target)
+        share = build.spread(grad, self.shape, build.working(dtype))
+        result = slope(build.m, x - y, *rest) * share
+        if reduction == MEAN:
+            count = build.m.const(geometry.numel(self.shape), result.dtype)
+            result = build.m.divide(result, count)
+        return build.cast(result, dtype)
 
     def call(grad: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:
         return packet(f"{name}_backward")(grad, self, target, reduction, *rest)
@@ -254,7 +299,7 @@ def smooth_value(xp: Any, difference: Any, beta: float) -> Any:
 def smooth_slope(xp: Any, difference: Any, beta: float) -> Any:
     if beta == 0:
         return xp.sign(difference)
-    return xp.clip(difference / beta, -1, 1)
+    return xp.minimum(xp.maximum(difference / beta, -1), 1)
 
 
 def smooth_curvature(difference: Any, beta: float) -> Any:
@@ -291,7 +336,7 @@ difference_loss(
     "float delta",
     "huber",
     huber_value,
-    lambda xp, difference, delta: xp.clip(difference, -delta, delta),
+    lambda xp, difference, delta: xp.minimum(xp.maximum(difference, -delta), delta),
     lambda difference, delta: difference.abs() < delta,
     check_delta,
     (0.75,),
@@ -315,6 +360,7 @@ def l1_loss(self: Any, target: Any, reduction: int) -> Any:
 binary_cross_entropy = op(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1)"
     " -> Tensor",
+    may_raise=True,
     errors=lambda make: [
         (RuntimeError, (make.ints(2, low=2, dtype=dtypes.float32), make(2, low=0, high=1)))
     ],
@@ -525,6 +571,18 @@ def _(xp: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: 
     softplus = xp.maximum(-x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
     loss = (1 - y) * x + (softplus if p is None else ((p - 1) * y + 1) * softplus)
     return reduced(loss if w is None else loss * w, reduction, dtype)
+
+
+@binary_cross_entropy_with_logits.lower
+def _(
+    build: Any, op: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int
+) -> Any:
+    m = build.m
+    x, y, w, p = lowered_floats(build, target.dtype, self, target, weight, pos_weight)
+    softplus = m.add(m.maximum(-x, 0), m.log1p(m.exp(-m.abs(x))))
+    loss = (1 - y) * x + (softplus if p is None else ((p - 1) * y + 1) * softplus)
+    loss = loss if w is None else loss * w
+    return lowered_reduction(build, loss, self.shape, reduction, target.dtype)
 
 
 def logits_gradient(

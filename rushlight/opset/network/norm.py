@@ -16,115 +16,26 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.op import Tag
 from rushlight.core.tensor import strides_of
+from rushlight.opset.heavy import heavy_kernels
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.moving.pad import suggested
+from rushlight.opset.network.normkernels import (
+    Layout,
+    backward_kernel,
+    channel_layout,
+    group_layout,
+    lower_gradients,
+    lower_normalised,
+    normalised,
+    product,
+    row_layout,
+    scaled,
+    statistics,
+)
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, late
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "native_batch_norm"]
-
-
-class Layout:
-    """How to look at the input: its shape, the dims of statistics, the parameters' shape."""
-
-    __slots__ = ("parameter", "shape", "stats", "sums")
-
-    def __init__(self, shape: Any, stats: tuple[int, ...], parameter: Any) -> None:
-        self.shape = tuple(shape)
-        self.stats = stats
-        self.parameter = tuple(parameter)
-        # Dims that a parameter is broadcast over.
-        self.sums = tuple(i for i, size in enumerate(self.parameter) if size is None)
-
-    def broadcast(self, value: Any) -> Any:
-        """A parameter, ready to be multiplied with the picture."""
-        shape = [1 if i in self.sums else self.shape[i] for i in range(len(self.shape))]
-        return value.reshape(shape)
-
-    def statistic(self, value: Any) -> Any:
-        """Saved statistics, ready to be multiplied with the picture."""
-        shape = [1 if i in self.stats else size for i, size in enumerate(self.shape)]
-        return value.reshape(shape)
-
-
-def product(sizes: Any) -> Any:
-    count: Any = 1
-    for size in sizes:
-        count = count * size
-    return count
-
-
-def channel_layout(sizes: Any) -> Layout:
-    """Batch norm: one mean per channel."""
-    rest = product(sizes[2:])
-    return Layout((sizes[0], sizes[1], rest), (0, 2), (None, sizes[1], None))
-
-
-def row_layout(sizes: Any, normalized: Any) -> Layout:
-    """Layer norm: one mean per row of the trailing dims."""
-    inner = product(normalized)
-    outer = product(sizes[: len(sizes) - len(normalized)])
-    return Layout((outer, inner), (1,), (None, inner))
-
-
-def group_layout(batch: Any, channels: Any, inner: Any, groups: int) -> Layout:
-    """Group norm: one mean per sample and group of channels."""
-    each = channels // groups
-    return Layout((batch, groups, each, inner), (2, 3), (None, groups, each, None))
-
-
-# -- kernels ---------------------------------------------------------------------------------------
-
-
-def statistics(picture: Any, stats: tuple[int, ...], eps: float) -> tuple[Any, Any, Any]:
-    """(mean, biased variance, 1 / standard deviation), in double precision."""
-    mean = picture.mean(axis=stats, keepdims=True, dtype=np.float64)
-    spread = picture - mean
-    variance = (spread * spread).mean(axis=stats, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return mean, variance, 1 / np.sqrt(variance + eps)
-
-
-def scaled(picture: Any, layout: Layout, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
-    """Normalised values times weight plus bias, in the picture's precision."""
-    dtype = picture.dtype
-    result = picture - mean.astype(dtype)
-    result *= rstd.astype(dtype)
-    if weight is not None:
-        result *= layout.broadcast(widen(weight)).astype(dtype, copy=False)
-    if bias is not None:
-        result += layout.broadcast(widen(bias)).astype(dtype, copy=False)
-    return result
-
-
-def backward_kernel(
-    layout: Layout, grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, stats: bool, mask: Any
-) -> Any:
-    """Gradients of input, weight and bias; `stats` tells whether mean and rstd depend on input."""
-    if input.dtype.kind in "iubc":
-        name = dtypes.from_numpy(input.dtype).scalar_type_name
-        raise NotImplementedError(f"\"norm_backward\" not implemented for '{name}'")
-    g = widen(grad).reshape(layout.shape)
-    normal = widen(input).reshape(layout.shape) - mean
-    normal *= rstd
-    found: list[Any] = [None, None, None]
-    dtype = input.dtype if weight is None else weight.dtype
-    size = product([s for i, s in enumerate(layout.shape) if i not in layout.sums])
-    if mask[1]:
-        found[1] = (g * normal).sum(axis=layout.sums).reshape(size).astype(dtype)
-    if mask[2]:
-        found[2] = g.sum(axis=layout.sums).reshape(size).astype(dtype)
-    if mask[0]:
-        slope = g.copy() if weight is None else g * layout.broadcast(widen(weight))
-        if stats:
-            along = {"axis": layout.stats, "keepdims": True}
-            common, share = slope.mean(**along), (slope * normal).mean(**along)
-            normal *= share
-            slope -= normal
-            slope -= common
-        slope *= rstd
-        found[0] = slope.reshape(input.shape).astype(input.dtype, copy=False)
-    return tuple(found)
 
 
 # -- the gradient's gradient -----------------------------------------------------------------------
@@ -274,6 +185,11 @@ def _(
     if input.dtype.kind in "iubc":
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{name}'")
+    kernels = batch_kernels(input, weight, bias, running_mean, running_var)
+    if kernels is not None:
+        return natively(
+            kernels, input, weight, bias, running_mean, running_var, training, momentum, eps
+        )
     layout = channel_layout(input.shape)
     picture = widen(input).reshape(layout.shape)
     dtype = input.dtype
@@ -286,7 +202,7 @@ def _(
                 "input tensor must have at least one element, but got input_sizes = "
                 f"{list(input.shape)}"
             )
-        mean, variance, rstd = statistics(picture, layout.stats, eps)
+        result, mean, variance, rstd = normalised(picture, layout, weight, bias, eps)
         count = picture.shape[0] * picture.shape[2]
         if running_mean is not None:
             update(running_mean, mean, momentum)
@@ -297,8 +213,39 @@ def _(
         mean = layout.statistic(widen(running_mean))
         rstd = 1 / np.sqrt(layout.statistic(widen(running_var)) + eps)
         saved = np.empty(0, dtype), np.empty(0, dtype)
-    result = scaled(picture, layout, mean, rstd, weight, bias)
+        result = scaled(picture, layout, mean, rstd, weight, bias)
     return result.reshape(input.shape).astype(input.dtype, copy=False), *saved
+
+
+# Places of a channel beside one another from which on native kernels read them as vectors.
+LEAST_PLACES = 16
+
+
+def batch_kernels(input: Any, *others: Any) -> Any:
+    """The native kernels for a batch of this many places; None where NumPy is to compute it."""
+    if input.ndim < 3 or product(input.shape[2:]) < LEAST_PLACES:
+        return None
+    given = [other for other in others if other is not None]
+    return heavy_kernels(input.size * 8, input, *given)
+
+
+def natively(
+    kernels: Any, input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any,
+    training: bool, momentum: float, eps: float,
+) -> Any:  # fmt: skip
+    """The kernel's answer by native kernels."""
+    if not training:
+        given = running_mean, (1 / np.sqrt(running_var.astype(np.float64) + eps)).astype(np.float32)
+        none = np.empty(0, np.float32), np.empty(0, np.float32)
+        return kernels.batch_norm(input, weight, bias, given, eps)[0], *none
+    result, mean, variance, rstd = kernels.batch_norm(input, weight, bias, None, eps)
+    count = input.size // input.shape[1]
+    if running_mean is not None:
+        update(running_mean, mean, momentum)
+    if running_var is not None:
+        unbiased = variance * (count / (count - 1) if count > 1 else np.nan)
+        update(running_var, unbiased, momentum)
+    return result, mean, rstd
 
 
 def update(running: Any, found: Any, momentum: float) -> None:
@@ -372,6 +319,15 @@ def _(
     xp: Any, grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any,
     save_mean: Any, save_invstd: Any, train: bool, eps: float, output_mask: Any,
 ) -> Any:  # fmt: skip
+    given = (save_mean, save_invstd) if train else (running_mean, running_var)
+    kernels = batch_kernels(input, grad_out, weight, *given)
+    if kernels is not None:
+        mean, spread = given
+        if not train:
+            spread = (1 / np.sqrt(spread.astype(np.float64) + eps)).astype(np.float32)
+        wants = output_mask[0]
+        found = kernels.batch_norm_backward(grad_out, input, weight, mean, spread, train, wants)
+        return tuple([v if w else None for v, w in zip(found, output_mask, strict=True)])
     layout = channel_layout(input.shape)
     if train:
         mean, rstd = layout.statistic(widen(save_mean)), layout.statistic(widen(save_invstd))
@@ -496,20 +452,11 @@ native_layer_norm = op(
 
 @native_layer_norm.lower
 def _(build: Any, op: Any, self: Any, normalized: Any, weight: Any, bias: Any, eps: float) -> Any:
-    m, shape = build.m, self.shape
+    shape = self.shape
     if 0 in shape:
         build.refuse("nothing to normalise")
     axes = tuple(range(len(shape) - len(normalized), len(shape)))
-    x = build.floating(self)
-    mean = build.mean(x, shape, axes)
-    centred = m.subtract(x, mean)
-    variance = build.mean(m.multiply(centred, centred), shape, axes)
-    rstd = m.reciprocal(m.sqrt(m.add(variance, m.const(eps, x.dtype))))
-    result = m.multiply(centred, rstd)
-    if weight is not None:
-        result = m.multiply(result, build.spread(weight, shape, x.dtype))
-    if bias is not None:
-        result = m.add(result, build.spread(bias, shape, x.dtype))
+    result, mean, _, rstd = lower_normalised(build, self, axes, weight, bias, eps)
     found = zip((result, mean, rstd), build.val, strict=True)
     return tuple([build.cast(expr, entry.dtype) for expr, entry in found])
 
@@ -620,29 +567,22 @@ def _(
     build: Any, op: Any, grad: Any, self: Any, normalized: Any, mean: Any, rstd: Any, weight: Any,
     bias: Any, mask: Any,
 ) -> Any:  # fmt: skip
-    m, shape = build.m, self.shape
+    shape = self.shape
     if 0 in shape or grad.dtype is not self.dtype:
         build.refuse("nothing to normalise")
     outer = tuple(range(len(shape) - len(normalized)))
     axes = tuple(range(len(outer), len(shape)))
-    g, x = build.floating(grad), build.floating(self)
-    scale = build.spread(rstd, shape, x.dtype)
-    normal = m.multiply(m.subtract(x, build.spread(mean, shape, x.dtype)), scale)
-    found: list[Any] = [None, None, None]
+    found = lower_gradients(build, grad, self, weight, mean, rstd, axes, outer, True, mask)
     parameter = self.dtype if weight is None else weight.dtype
-    if mask[0]:
-        h = g if weight is None else m.multiply(g, build.spread(weight, shape, x.dtype))
-        average = build.mean(h, shape, axes)
-        along = build.mean(m.multiply(h, normal), shape, axes)
-        rest = m.subtract(m.subtract(h, average), m.multiply(normal, along))
-        found[0] = build.cast(m.multiply(rest, scale), self.dtype)
-    if mask[1]:
-        total = build.fold("sum", m.multiply(g, normal), shape, outer)
-        found[1] = build.cast(build.without(total, outer), parameter)
-    if mask[2]:
-        total = build.fold("sum", g, shape, outer)
-        found[2] = build.cast(build.without(total, outer), parameter)
-    return tuple(found)
+    kinds = (self.dtype, parameter, parameter)
+    return tuple(
+        [
+            None
+            if expr is None
+            else build.cast(build.without(expr, outer) if at else expr, kinds[at])
+            for at, expr in enumerate(found)
+        ]
+    )
 
 
 @native_layer_norm_backward.shape
@@ -763,11 +703,10 @@ def _(
         raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{name}'")
     layout = group_layout(N, C, HxW, group)
     picture = widen(input).reshape(layout.shape)
-    mean, _, rstd = statistics(picture, layout.stats, eps)
+    result, mean, _, rstd = normalised(picture, layout, weight, bias, eps)
     dtype = (
         np.dtype(np.float32) if weight is not None and weight.dtype != input.dtype else input.dtype
     )
-    result = scaled(picture, layout, mean, rstd, weight, bias)
     return (
         result.reshape(input.shape).astype(input.dtype, copy=False),
         mean.reshape(N, group).astype(dtype),

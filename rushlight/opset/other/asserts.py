@@ -47,6 +47,7 @@ def hold_every(level: Any, op: Any, self: Any, *message: str) -> None:
 
 op(
     "_assert_async(Tensor self) -> ()",
+    may_raise=True,
     shape=lambda self: None,
     kernel=lambda xp, self: hold_single(
         self, "Expected Tensor with single nonzero value, but got zero"
@@ -58,6 +59,7 @@ op(
 )
 op(
     "_assert_async.msg(Tensor self, str assert_msg) -> ()",
+    may_raise=True,
     shape=lambda self, assert_msg: None,
     kernel=lambda xp, self, assert_msg: hold_single(self, assert_msg),
     samples=lambda make: [(make.positive(1), "must not be zero")],

@@ -23,6 +23,7 @@ from rushlight.opset.elementwise import INT_TO_FLOAT, NARROW, PAIRS
 from rushlight.opset.exposure import method_alias
 from rushlight.opset.registry import alias, composite, pointwise
 from rushlight.opset.rules import conj, late, sample
+from rushlight.symbolic.numbers import SymInt
 
 LN2 = math.log(2.0)
 
@@ -354,8 +355,16 @@ def one_operand(make: Any) -> Any:
     return ((make(3, 4),), (make.strided(3, 4),), (make(),), (make(0, 3),))
 
 
+def divides_integers(first: Any, second: Any) -> bool:
+    """Whether a call divides by integers, zero among them, or raises to powers of them."""
+    if isinstance(second, Tensor):
+        return second._dtype.category not in (dtypes.FLOAT, dtypes.COMPLEX)
+    return isinstance(second, SymInt)
+
+
 floor_divide = pointwise(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
+    may_raise=divides_integers,
     scalar=lambda m, x, y: m.floor_divide(x, y),
     exact_scalars=True,
     native_halves=lambda args: is_wide(args[1]),
@@ -389,6 +398,7 @@ pointwise(
 
 remainder = pointwise(
     "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+    may_raise=divides_integers,
     errors=lambda make: [(RuntimeError, (make.ints(2, low=1), make.ints(2, high=0)))],
     scalar=lambda m, x, y: m.remainder(x, y),
     numbers=False,
@@ -414,6 +424,7 @@ pointwise(
 )
 pointwise(
     "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+    may_raise=divides_integers,
     scalar=remainder.options["scalar"],
     promoted_scalars=(0,),
     dtypes=is_number_type,
@@ -425,6 +436,7 @@ pointwise(
 )
 fmod = pointwise(
     "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+    may_raise=divides_integers,
     scalar=lambda m, x, y: m.fmod(x, y),
     numbers=False,
     dtypes=is_number_type,
@@ -490,6 +502,7 @@ def pow_exponent_gradient(grad: Any, self: Any, exponent: Any, result: Any) -> A
 
 pow = pointwise(
     "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    may_raise=divides_integers,
     scalar=lambda m, x, y: m.power(x, y),
     numbers=False,
     weak_numbers=True,
@@ -509,6 +522,7 @@ pow = pointwise(
 )
 pointwise(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    bare_numbers=True,
     sparse=late("sparse.math:power"),
     scalar=pow.options["scalar"],
     promoted_scalars=(1,),
@@ -528,6 +542,7 @@ pointwise(
 )
 pointwise(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    may_raise=divides_integers,
     scalar=pow.options["scalar"],
     layout="contiguous",
     promoted_scalars=(0,),

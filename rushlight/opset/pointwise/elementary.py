@@ -203,13 +203,30 @@ def _(xp: Any, self: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
 
 
 def finite_part(xp: Any, x: Any, dtype: dtype, nan: Any, posinf: Any, neginf: Any) -> Any:
-    largest = finfo(dtype).max
+    answer = xp.array(x, order="C")
+    if xp.isfinite(x).all():
+        return answer
     number = dtype.np.type
-    answer = xp.where(x == number(math.inf), number(largest if posinf is None else posinf), x)
-    answer = xp.where(
-        x == number(-math.inf), number(-largest if neginf is None else neginf), answer
-    )
-    return xp.where(x != x, number(0.0 if nan is None else nan), answer)
+    for value, given in zip((math.inf, -math.inf), replaced(dtype, posinf, neginf), strict=True):
+        xp.copyto(answer, number(given), where=x == number(value))
+    xp.copyto(answer, number(0.0 if nan is None else nan), where=x != x)
+    return answer
+
+
+def replaced(dtype: dtype, posinf: Any, neginf: Any) -> tuple[Any, Any]:
+    """What stands for the infinities."""
+    largest = finfo(dtype).max
+    return largest if posinf is None else posinf, -largest if neginf is None else neginf
+
+
+@nan_to_num.lower
+def _(build: Any, op: Any, self: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    if self.dtype.category != FLOAT:
+        build.refuse(f"{self.dtype}")
+    m, x = build.m, build.widen(self)
+    above, below = replaced(self.dtype, posinf, neginf)
+    found = m.where(m.equal(x, math.inf), above, m.where(m.equal(x, -math.inf), below, x))
+    return build.cast(m.where(m.isnan(x), 0.0 if nan is None else nan, found), self.dtype)
 
 
 def check_frexp(common: dtype, args: tuple[Any, ...]) -> None:

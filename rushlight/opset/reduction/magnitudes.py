@@ -159,6 +159,19 @@ def _(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return reduced_spec(self, dim, keepdim, result_dtype.to_real())
 
 
+@linalg_vector_norm.lower
+def _(build: Any, op: Any, self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    result_dtype = check_norm_dtype("linalg.vector_norm", self.dtype, dtype)
+    m, axes = build.m, build.axes(dim, len(self.shape))
+    if ord not in (1, 2, INFINITY) or 0 in self.shape or result_dtype.is_complex:
+        build.refuse(f"a norm of order {ord}")
+    x = build.cast(build.widen(self), build.working(result_dtype))
+    x = m.multiply(x, x) if ord == 2 else m.abs(x)
+    found = build.fold("max" if ord == INFINITY else "sum", x, self.shape, axes)
+    found = m.sqrt(found) if ord == 2 else found
+    return build.cast(build.without(found, axes, keepdim), result_dtype)
+
+
 @linalg_vector_norm.kernel
 def _(xp: Any, self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     result_dtype = check_norm_dtype("linalg.vector_norm", dtypes.from_numpy(self.dtype), dtype)

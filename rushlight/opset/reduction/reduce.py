@@ -21,6 +21,7 @@ from rushlight.core.quick import Quick
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import REDUCTION, Spec
+from rushlight.opset.large import LARGE
 from rushlight.opset.registry import composite, find, op, packet
 from rushlight.opset.rules import conj, late, linear_in, sample
 
@@ -176,7 +177,7 @@ sum_all = op(
     kind=REDUCTION,
     quick=Quick(
         "add_reduce({self}, None, None, empty((), {self}.dtype))",
-        when="self._is_contiguous and self._dtype.scalar_fast",
+        when=f"self._is_contiguous and self._dtype.scalar_fast and {{self}}.size < {LARGE}",
         result_is_contiguous=True,
         scope={"add_reduce": add_reduce, "empty": empty},
     ),
@@ -331,7 +332,7 @@ mean_all = op(
     quick=Quick(
         "divide(total_ := add_reduce({self}, None, None, empty((), {self}.dtype)), {self}.size, "
         "total_)",
-        when="self._is_contiguous and self._dtype.scalar_fast",
+        when=f"self._is_contiguous and self._dtype.scalar_fast and {{self}}.size < {LARGE}",
         result_is_contiguous=True,
         scope={"add_reduce": add_reduce, "empty": empty, "divide": np.true_divide},
     ),

@@ -6,11 +6,12 @@ at the end; of integers, in int64. Among equal elements cummax and cummin point 
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.numpy_ import MATH
+from rushlight.arrays.numpy_ import BLOCK, MATH
 from rushlight.arrays.precision import cast, check_computable
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -19,11 +20,14 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
 from rushlight.opset.kinds import SCAN, same_dtype
+from rushlight.opset.large import LARGE, native_loop
 from rushlight.opset.reduction.extrema import comparable
 from rushlight.opset.reduction.reduce import has_values, one_axis, summed_dtype
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, conj, linear_in, sample
 
+# From so many columns on, they are worked off row by row.
+WIDE = 256
 WIDER = {
     dtypes.float16: dtypes.float32,
     dtypes.bfloat16: dtypes.float32,
@@ -48,10 +52,41 @@ def accumulated(ufunc: Any, name: str, array: Any, dim: int, dtype: Any) -> Any:
     result_dtype = summed_dtype(dtypes.from_numpy(array.dtype), dtype)
     check_computable(name, result_dtype)
     wide = WIDER.get(result_dtype, result_dtype)
+    if array.dtype == result_dtype.np and wide is not result_dtype and array.size >= LARGE:
+        return wide_accumulated(ufunc, array, geometry.wrap_dim(dim, array.ndim), wide)
     lanes, axis = one_axis(cast(cast(array, result_dtype), wide), dim)
     if result_dtype is dtypes.bool_:
         lanes = lanes.astype(np.int64)
     result = cast(ufunc.accumulate(lanes, axis), result_dtype)
+    return result.reshape(array.shape)
+
+
+def wide_accumulated(ufunc: Any, array: Any, axis: int, wide: DType) -> Any:
+    """A large array's scan one precision up, some lanes at a time: what is wide stays in the
+    cache."""
+    length = array.shape[axis]
+    outer = prod(array.shape[:axis])
+    source = np.ascontiguousarray(array).reshape(outer, length, -1)
+    result = np.empty(source.shape, array.dtype)
+    inner = source.shape[2]
+    name = "cumsum" if ufunc is np.add else "cumprod"
+    scan = native_loop(name if inner == 1 else f"{name} columns", array.dtype)
+    if scan is not None and inner == 1:
+        scan(result, source, outer, length)
+    elif scan is not None:
+        for part, answer in zip(source, result, strict=True):
+            totals = np.full(inner, -0.0 if ufunc is np.add else 1.0)
+            scan(answer, part, totals, length, inner)
+    elif inner >= WIDE:
+        totals = np.full((outer, inner), -0.0 if ufunc is np.add else 1.0, wide.np)
+        for step in range(length):
+            ufunc(totals, source[:, step], totals)
+            result[:, step] = totals
+    else:
+        rows = max(1, BLOCK // (length * inner))
+        for first in range(0, outer, rows):
+            part = source[first : first + rows].astype(wide.np)
+            result[first : first + rows] = ufunc.accumulate(part, 1, None, part)
     return result.reshape(array.shape)
 
 

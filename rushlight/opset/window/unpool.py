@@ -268,6 +268,7 @@ def unpooled(array: Any, indices: Any, output_size: Any) -> Any:
 
 max_unpool2d = op(
     "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
+    may_raise=True,
     autocast="float32",
     kind=WINDOW.checked,
     spatial=2,
@@ -281,6 +282,7 @@ max_unpool2d = op(
 max_unpool3d = op(
     "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, "
     "int[3] padding) -> Tensor",
+    may_raise=True,
     autocast="float32",
     kind=WINDOW.checked,
     spatial=3,

@@ -183,3 +183,53 @@ def test_views_stay_where_they_are_when_their_base_is_set_to_memory_that_grew() 
     base.set_(grown)
     assert column.detach().tolist() == [7, 7, 7]
     assert column.untyped_storage().nbytes() == 60
+
+
+def grown_by_base(x: Any, view: Any) -> None:
+    x.resize_(9)
+
+
+def grown_by_view(x: Any, view: Any) -> None:
+    view.resize_(9)
+
+
+def grown_by_storage(x: Any, view: Any) -> None:
+    x.untyped_storage().resize_(64)
+
+
+def grown_twice(x: Any, view: Any) -> None:
+    x.untyped_storage().resize_(0)
+    x.untyped_storage().resize_(64)
+
+
+@pytest.mark.parametrize("grow", [grown_by_base, grown_by_view, grown_by_storage, grown_twice])
+def test_all_tensors_over_memory_that_grows_lie_in_it(grow: Any) -> None:
+    x = rl.arange(6.0)
+    view = x[2:]
+    others = [x.view(2, 3).t(), view.detach(), x.data, x[::2], x.view(rl.int32), view[:0]]
+    grow(x, view)
+    x[:6].fill_(7)
+    assert x.data_ptr() == others[0].data_ptr() == x.untyped_storage().data_ptr()
+    assert others[0].tolist() == [[7, 7]] * 3 and others[1].tolist()[:4] == [7] * 4
+    assert others[2].tolist() == [7] * 6 and others[3].tolist() == [7] * 3
+    assert others[4].view(rl.float32).tolist() == [7] * 6 and others[5].tolist() == []
+    assert view[:4].tolist() == [7] * 4
+    others[0].zero_()
+    assert x[:6].tolist() == [0] * 6 and view[:4].tolist() == [0] * 4
+
+
+def test_what_has_no_room_in_memory_that_shrank_keeps_its_own() -> None:
+    x = rl.arange(6.0)
+    first, last = x[:2], x[4:]
+    x.untyped_storage().resize_(8)
+    x.untyped_storage()[0:8] = [0] * 8
+    assert first.tolist() == [0, 0] and last.shape == (2,)
+
+
+def test_tensors_of_other_memory_stay_where_they_are() -> None:
+    x, other = rl.arange(6.0), rl.arange(6.0)
+    apart = x.clone()
+    view = other[1:]
+    x.resize_(9)
+    x.fill_(1)
+    assert apart.tolist() == other.tolist() == [0, 1, 2, 3, 4, 5] and view.tolist()[0] == 1

@@ -137,7 +137,7 @@ def test_far_windows_cost_what_they_hold():
 
 @pytest.mark.parametrize("stride", [1, 2])
 def test_large_columns_are_made_in_parts(stride, monkeypatch):
-    from rushlight.opset.window import conv
+    from rushlight.opset.window import correlation
 
     x = torch.randn(2, 3, 9, 8, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(4, 3, 3, 2, dtype=torch.float64, requires_grad=True)
@@ -147,7 +147,7 @@ def test_large_columns_are_made_in_parts(stride, monkeypatch):
         return [result, *torch.autograd.grad(result.square().sum(), (x, weight))]
 
     whole = answers()
-    monkeypatch.setattr(conv, "LARGEST", 40)
+    monkeypatch.setattr(correlation, "LARGEST", 40)
     for found, expected in zip(answers(), whole, strict=True):
         assert torch.allclose(found, expected)
 

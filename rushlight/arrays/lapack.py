@@ -1,0 +1,114 @@
+"""LU from the LAPACK that NumPy's BLAS comes with, which numpy.linalg has no functions for.
+
+Routines are found by name in the libraries of this process; where there are none, callers have
+loops of their own. Matrices go in as copies whose columns lie one after another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rushlight.arrays.threads import LIBRARY, library_paths
+
+__all__ = ["factored", "solved"]
+
+# The names of a routine, and the integers that it takes.
+NAMES = (("scipy_{}_64_", np.int64), ("{}_64_", np.int64), ("{}_", np.int32))
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+# Smaller matrices in larger batches are sooner done by loops over columns of them all.
+WIDE, FEW = 16, 8
+
+
+@functools.cache
+def routine(name: str) -> tuple[Callable[..., Any], Any] | None:
+    """A routine, and NumPy's type for its integers."""
+    for path in library_paths():
+        if not LIBRARY.search(os.path.basename(path)):
+            continue
+        try:
+            library = ctypes.CDLL(path)
+        except OSError:
+            continue
+        for form, integer in NAMES:
+            found = getattr(library, form.format(name), None)
+            if found is not None:
+                found.restype = None
+                return found, integer
+    return None
+
+
+def chosen(name: str, dtype: Any, batch: int, size: int) -> tuple[Callable[..., Any], Any] | None:
+    letter = LETTERS.get(dtype.name)
+    if letter is None or not batch or not size or (size < WIDE and batch > FEW):
+        return None
+    return routine(letter + name)
+
+
+def by_column(array: Any, batch: tuple[int, ...]) -> Any:
+    """A fresh batch of matrices, each transposed in memory."""
+    sizes = array.shape[-2:]
+    spread = np.broadcast_to(array, batch + sizes).reshape(-1, *sizes)
+    return np.array(spread.swapaxes(1, 2), order="C")
+
+
+def by_row(columns: Any, shape: tuple[int, ...]) -> Any:
+    return np.ascontiguousarray(columns.swapaxes(1, 2)).reshape(shape)
+
+
+def factored(array: Any) -> tuple[Any, Any, Any] | None:
+    """(L and U in one matrix, pivots, info) of each matrix; None where there is no routine."""
+    batch, (rows, columns) = array.shape[:-2], array.shape[-2:]
+    rank = min(rows, columns)
+    count = int(np.prod(batch, dtype=np.int64))
+    found = chosen("getrf", array.dtype, count, rank)
+    if found is None:
+        return None
+    call, integer = found
+    work = by_column(array, batch)
+    pivots, info = np.empty((count, rank), integer), np.zeros(count, integer)
+    m, n = np.array(rows, integer), np.array(columns, integer)
+    sizes = [ctypes.c_void_p(size.ctypes.data) for size in (m, n, m)]
+    for at in range(count):
+        call(
+            sizes[0], sizes[1], ctypes.c_void_p(work.ctypes.data + at * work.strides[0]), sizes[2],
+            ctypes.c_void_p(pivots.ctypes.data + at * pivots.strides[0]),
+            ctypes.c_void_p(info.ctypes.data + at * info.strides[0]),
+        )  # fmt: skip
+    return (
+        by_row(work, array.shape),
+        pivots.reshape((*batch, rank)).astype(np.int32),
+        info.reshape(batch).astype(np.int32),
+    )
+
+
+def solved(factors: Any, pivots: Any, values: Any, adjointed: bool) -> Any:
+    """X of `A @ X = values`, or of `A^H @ X = values`; None where there is no routine or a pivot
+    that is 0."""
+    batch = np.broadcast_shapes(factors.shape[:-2], values.shape[:-2])
+    size, width = values.shape[-2:]
+    count = int(np.prod(batch, dtype=np.int64))
+    found = chosen("getrs", values.dtype, count, size) if width else None
+    if found is None or not np.diagonal(factors, axis1=-2, axis2=-1).all():
+        return None
+    call, integer = found
+    matrices, result = by_column(factors, batch), by_column(values, batch)
+    order = np.broadcast_to(pivots, batch + pivots.shape[-1:]).reshape(count, -1)
+    order = order.astype(integer, order="C")
+    n, nrhs, info = np.array(size, integer), np.array(width, integer), np.zeros((), integer)
+    places = [ctypes.c_void_p(number.ctypes.data) for number in (n, nrhs, info)]
+    form = ctypes.c_char_p(b"C" if adjointed else b"N")
+    for at in range(count):
+        call(
+            form, places[0], places[1],
+            ctypes.c_void_p(matrices.ctypes.data + at * matrices.strides[0]), places[0],
+            ctypes.c_void_p(order.ctypes.data + at * order.strides[0]),
+            ctypes.c_void_p(result.ctypes.data + at * result.strides[0]), places[0], places[2],
+            ctypes.c_size_t(1),
+        )  # fmt: skip
+    return by_row(result, batch + values.shape[-2:])
