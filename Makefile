@@ -27,7 +27,7 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit python314 laws lint conformance bench reference docs index clean
+.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit python314 laws lint conformance bench libraries reference docs index clean
 
 help:
 	@echo "make venv         set up .venv"
@@ -43,6 +43,7 @@ help:
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, transforms, tracing, memory, scripting, models, training, import time beside PyTorch"
+	@echo "make libraries    programs with some thirty libraries, in an environment of their own: a quarter of an hour"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
 	@echo "make docs         write docs/ops.md and docs/errors.md"
 	@echo "make index        write rushlight/opset/where.py: which module defines which name"
@@ -116,6 +117,9 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/import_time.py
+
+libraries: $(STAMP)
+	$(BIN)/python tools/libraries.py $(ARGS)
 
 reference:
 	@$(ORACLE) -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' || \

@@ -31,10 +31,11 @@ SIDE = 64
 SLICE, TOO_LONG = 0.004, 2.0
 
 INTRODUCTION = """\
-Time of rushlight divided by that of torch 2.13: one thread, both in one process taking turns, the best of each. Written by
-`python benchmarks/sweep.py --write docs/benchmarks` on a shared machine (AMD EPYC, 2 cores) with other work on it: single ratios
-move by a third from run to run, means by a tenth. Above 3 at 16,384 elements are ops whose Python (argument lists, geometry of
-windows, steps of indexing) costs more than their arithmetic."""
+Time of rushlight divided by that of torch 2.13: one thread, both in one process taking turns, the
+best of each. Written by `python benchmarks/sweep.py --write docs/benchmarks` on a shared machine
+(AMD EPYC, 2 cores) with other work on it: single ratios move by a third from run to run, means by a
+tenth. Above 3 at 16,384 elements are ops whose Python (argument lists, geometry of windows, steps
+of indexing) costs more than their arithmetic."""
 
 Run = Callable[[], Any]
 Make = Callable[[Any, "Data"], Run]

@@ -32,11 +32,13 @@ _chosen: builtins.list[str] = []
 
 def get_dir() -> str:
     """The folder for what is fetched: `set_dir`'s, $TORCH_HOME/hub, or ~/.cache/torch/hub."""
-    if _chosen:
-        return _chosen[-1]
+    return _chosen[-1] if _chosen else os.path.join(get_home(), "hub")
+
+
+def get_home() -> str:
+    """$TORCH_HOME, or ~/.cache/torch."""
     cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    home = os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pickle as _pickle
+from collections.abc import Callable
 from enum import Enum as _Enum
-from typing import Any
+from typing import Any, TypeAlias
 
 from rushlight.base.errors import CheckpointError
+from rushlight.core.device import device as _device
+from rushlight.core.storage import Storage
 from rushlight.io import containers as _containers
 from rushlight.io.checkpoint import (
     Inert,
@@ -23,6 +26,8 @@ from rushlight.io.places import default_restore_location, location_tag, register
 from rushlight.io.rebuild import layout_of as _get_layout
 
 DEFAULT_PROTOCOL = 2
+# What `load` takes as `map_location`.
+MAP_LOCATION: TypeAlias = Callable[[Storage, str], Storage] | _device | str | dict[str, str] | None
 UnpicklingError = _pickle.UnpicklingError
 
 __all__ = [

@@ -85,4 +85,4 @@ def test_spawn_in_a_script(tmp_path):
         [sys.executable, "-m", "rushlight", "run", "x.py"], cwd=tmp_path, text=True,
         capture_output=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    assert done.stdout == "[(0, [0.0], 'rushlight'), (1, [1.0], 'rushlight')]\n", done.stderr
+    assert done.stdout == "[(0, [0.0], 'torch'), (1, [1.0], 'torch')]\n", done.stderr

@@ -184,6 +184,7 @@ def set_an_unknown_switch() -> None:
 
 CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
     ("RL0301", MissingFeature, lambda: torch.ops.load_library(__file__)),
+    ("RL1330", OSError, lambda: torch.ops.load_library("lib.so")),
     ("RL0302", RuntimeError, lambda: torch.library.register_vmap("test_refusals::none", print)),
     ("RL0304", RuntimeError, lambda: torch.library.Library("aten", "IMPL").impl("sin", abs, "No")),
     ("RL0402", NotImplementedError, lambda: meta(2).to("cpu")),

@@ -1,5 +1,6 @@
 """Record, with PyTorch, what `torch.compile` makes of the programs in tests/capture/features.py and
-idioms.py: graphs, operators in each, breaks. Writes tests/reference/capture/{features,idioms}.json."""
+idioms.py: graphs, operators in each, breaks. Writes features.json and idioms.json in
+tests/reference/capture."""
 
 from __future__ import annotations
 

@@ -478,6 +478,30 @@ PATHS = frozenset(
         "tree_flatten_with_path", "tree_leaves_with_path", "tree_map_with_path",
     )
 )  # fmt: skip
+# How built-in containers come apart, by the names that registrations of like classes use.
+FORMS = {
+    f"_{name}_{form}": (cls, form)
+    for name, cls in (
+        ("dict", dict), ("list", list), ("tuple", tuple), ("namedtuple", namedtuple),
+        ("ordereddict", OrderedDict), ("defaultdict", defaultdict), ("deque", deque),
+    )
+    for form in ("flatten", "unflatten", "flatten_with_keys")
+}  # fmt: skip
+_get_node_type = node_type
+
+
+def find_form(name: str) -> Any:
+    if name not in FORMS:
+        return None
+    cls, form = FORMS[name]
+    node = SUPPORTED_NODES[cls]
+    if form == "flatten_with_keys":
+        from rushlight.base.treepaths import flatten_with_keys_as
+
+        return flatten_with_keys_as(cls)
+    return node.flatten_fn if form == "flatten" else node.unflatten_fn
+
+
 TEXTS = frozenset(("treespec_dumps", "treespec_loads", "treespec_pprint"))
 __getattr__, __dir__ = namespace(
     __name__,
@@ -485,4 +509,5 @@ __getattr__, __dir__ = namespace(
         **dict.fromkeys(PATHS, "rushlight.base.treepaths"),
         **dict.fromkeys(TEXTS, "rushlight.base.treetexts"),
     },
+    make=find_form,
 )

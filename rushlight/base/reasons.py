@@ -175,6 +175,11 @@ REASONS: dict[str, Reason] = {
         "and this is not one of them.",
         "Write it in Python, with library.impl.",
     ),
+    "RL1332": missing(
+        "RL1332",
+        "It builds graphs of TorchScript for an exporter that Rushlight does not have.",
+        "torch.onnx.export captures the program and translates that.",
+    ),
     "RL0302": Reason(
         "operator {name} does not exist. Define it first, with library.define or "
         "library.custom_op.",

@@ -81,7 +81,15 @@ def key_get(tree: PyTree, path: KeyPath) -> Any:
 
 def children_with_keys(tree: PyTree) -> list[tuple[Any, Any]]:
     """(key, child) for each child of a node."""
-    cls = node_type(tree)
+    return children_as(node_type(tree), tree)
+
+
+def flatten_with_keys_as(cls: Any) -> Callable[[PyTree], tuple[list[tuple[Any, Any]], Any]]:
+    """How a built-in container comes apart with keys, for classes that are like it."""
+    return lambda tree: (children_as(cls, tree), SUPPORTED_NODES[cls].flatten_fn(tree)[1])
+
+
+def children_as(cls: Any, tree: PyTree) -> list[tuple[Any, Any]]:
     if cls in DICT_TYPES:
         return [(MappingKey(key), value) for key, value in tree.items()]
     if cls is namedtuple:

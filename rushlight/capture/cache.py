@@ -60,6 +60,21 @@ def forget_counts() -> None:
     TOTALS.clear()
 
 
+PARSING = threading.RLock()
+
+
+def parsed(text: str) -> ast.Module:
+    """The tree of a text. CPython 3.11 counts the depth of trees for all threads together, and
+    raises SystemError where two make one at the same time."""
+    with PARSING:
+        for _ in range(20):
+            try:
+                return ast.parse(text)
+            except SystemError:
+                continue  # a thread that is not ours to wait for
+        return ast.parse(text)
+
+
 class Jump:
     """Continue with another compiled function; returned to `drive`, so that loops do not nest."""
 
@@ -186,11 +201,12 @@ class Capture:
 
     def follow_stance(self) -> None:
         is_other, self.forced = self.forced is not CURRENT.backend, CURRENT.backend
-        for code in list(self.codes.values()):
-            if is_other:
-                code.forget()  # what was compiled is another backend's
-            else:
-                code.follow_stance()
+        with self.lock:
+            for code in list(self.codes.values()):
+                if is_other:
+                    code.forget()  # what was compiled is another backend's
+                else:
+                    code.follow_stance()
 
 
 class CompiledCode:
@@ -262,7 +278,7 @@ class CompiledCode:
         names = self.code.co_freevars
         return f"(lambda: ({', '.join(names)},)).__closure__" if names else "()"
 
-    def source(self) -> str:
+    def source(self, version: int) -> str:
         """The dispatcher, inside a function that gives it its free variables."""
         self.parameter_names, signature = self.parameters()
         self.values_text = f"({''.join(name + ', ' for name in self.parameter_names)})"
@@ -272,7 +288,7 @@ class CompiledCode:
         ]
         for entry in self.shown_entries():
             lines += [f"        {line}" for line in entry]
-        missed = f"{self.values_text}, {self.cells_text()}, {self.version}"
+        missed = f"{self.values_text}, {self.cells_text()}, {version}"
         lines.append(f"        return __miss({missed})")
         return "\n".join([*lines, "    return __dispatch"])
 
@@ -282,8 +298,8 @@ class CompiledCode:
     def build(self) -> None:
         """Compile the dispatcher. It carries the user's file and line, for what a native step
         raises to point there."""
-        self.version += 1
-        tree = ast.parse(self.source())
+        version = self.version + 1
+        tree = parsed(self.source(version))
         dispatch: Any = tree.body[0].body[0]  # type: ignore[attr-defined]
         lines = self.lines[: len(self.shown_entries())]
         for entry, line in zip(dispatch.body, [*lines, self.code.co_firstlineno]):
@@ -299,6 +315,8 @@ class CompiledCode:
         self.dispatch_code = made.replace(
             co_name=self.code.co_name, co_qualname=self.code.co_qualname
         )
+        # Not before there is code that says so: a call of older code would never find newer.
+        self.version = version
         for dispatcher in list(self.dispatchers):
             dispatcher.__code__ = self.dispatch_code
         # Without a closure all calls can share one function.

@@ -338,14 +338,16 @@ def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[in
         shell(v.shape, v.strides, v.dtype, devices.cpu) if isinstance(v, Value) else v
         for v in operands
     ]
-    is_rule = isinstance(op, LoopRule)
     try:
-        specs = op.specs(*metas) if is_rule else op.kind.run_shape(op, tuple(metas))
+        if isinstance(op, LoopRule):
+            specs = op.specs(*metas)
+        else:
+            specs = op.kind.run_shape(op, tuple(metas))
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         # Sizes that a call tells are taken for different; a wrong call is the kernel's to refuse.
         raise Inexpressible(str(error)) from None
     answer = shell_of(specs, devices.cpu)
-    if is_rule:
+    if isinstance(op, LoopRule):
         found = op.lower(Lowering(program, answer), *operands)
     else:
         found = expression_of(program, op, operands, answer)

@@ -139,6 +139,10 @@ ALIASES: dict[str, Entry] = {
         **same(".data.failure", "ExceptionWrapper KeyErrorMessage"),
     },
     "torch._vmap_internals": {"_vmap": ".func.vmap:plain_vmap", "vmap": ".func.vmap:former_vmap"},
+    "torch._tensor_str": {
+        "PRINT_OPTS": ".core.format:_options",
+        "_tensor_str": ".core.format:body_str",
+    },
     "torch._tensor": {"Tensor": ".core.tensor:Tensor"},
     "torch._ops": {
         **same(".core.op", "OpOverload OpOverloadPacket"),
@@ -163,6 +167,7 @@ ALIASES: dict[str, Entry] = {
         **same(".cpu", "Stream Event"),
         "FunctionSchema": ".base.schema:Schema",
         "TensorBase": ".core.tensor:Tensor",
+        "_TensorMeta": ".core.tensor:TensorType",
         "_TensorBase": ".core.tensor:Tensor",
         "_WeakTensorRef": ".autograd.graph:WeakTensorRef",
         "_LinAlgError": ".base.errors:LinAlgError",
@@ -266,7 +271,11 @@ ALIASES: dict[str, Entry] = {
     },
     "torch.utils.data._utils.collate": ".data.collate",
     "torch.utils.data._utils.pin_memory": same(".data.collate", "pin_memory"),
-    "torch.utils.data._utils.worker": same(".data.worker", "WorkerInfo get_worker_info"),
+    "torch.utils.data._utils.worker": {
+        **same(".data.worker", "WorkerInfo get_worker_info"),
+        "_generate_state": ".data.worker:words_of_seed",
+    },
+    "torch.hub": {"_get_torch_home": ".hub:get_home", "tqdm": "tqdm.auto:tqdm"},
     "torch.utils.data._utils.fetch": {
         "_MapDatasetFetcher": ".data.fetch:MapFetcher",
         "_IterableDatasetFetcher": ".data.fetch:IterableFetcher",
@@ -277,7 +286,7 @@ ALIASES: dict[str, Entry] = {
         **absent("CrossRefFakeMode"),
     },
     "torch._subclasses.fake_tensor": {
-        **same(".core.fake", "FakeTensor FakeTensorMode DynamicOutputShapeException"),
+        **same(".core.fake", "FakeTensor FakeTensorMode DynamicOutputShapeException is_fake"),
         **same(".core.fake", "DataDependentOutputException UnsupportedFakeTensorException"),
     },
     "torch._subclasses.schema_check_mode": ".library.schema_check",
@@ -557,7 +566,11 @@ ALIASES: dict[str, Entry] = {
         "aot_autograd_check": ".library.checking:check_aot",
     },
     "torch.testing._internal.optests.generate_tests": same(".library", "opcheck OpCheckError"),
+    "torch.jit.annotations": {
+        **same(".jit.scripting.api", "BroadcastingList1 BroadcastingList2 BroadcastingList3"),
+    },
     "torch.jit": {
+        **bare(".jit", "_script_if_tracing"),
         **absent("_get_trace_graph"),
         **bare(".jit.futures", "_fork _wait"),
     },
@@ -565,6 +578,7 @@ ALIASES: dict[str, Entry] = {
     "torch.nn.modules": {"*": ".nn"},
     **{f"torch.nn.modules.{name}": {"*": ".nn"} for name in _NN_MODULES.split()},
     "torch.nn.modules.module": {
+        "_EXTRA_STATE_KEY_SUFFIX": ".nn.module:EXTRA_STATE",
         "*": ".nn.module",
         **same(".nn.registration", "register_module_buffer_registration_hook"),
         **same(".nn.registration", "register_module_module_registration_hook"),

@@ -41,6 +41,9 @@ COMPILE_ALIASES: dict[str, Entry] = {
         "export": ABSENT,
     },
     "torch._dynamo.config": ".compiler.config",
+    "torch._dynamo._trace_wrapped_higher_order_op": named(
+        ".func.subscripts", "TransformGetItemToIndex"
+    ),
     "torch._dynamo.backends.registry": dict(_REGISTRY),
     "torch._dynamo.decorators": {
         **_MARKED,
@@ -62,6 +65,7 @@ COMPILE_ALIASES: dict[str, Entry] = {
         "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs normalize_gm",
     ),
     "torch._dynamo.utils": {
+        **named(_BACKENDS, "is_compile_supported"),
         **named(".base.counters", "counters"),
         **named(".testing.comparison", "same"),
     },

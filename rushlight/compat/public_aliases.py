@@ -25,6 +25,7 @@ _JIT_TYPES = (
 
 # What stands in torch itself.
 ROOT: dict[str, str] = {
+    "torch": ".",
     **named(".jit.ir.types", _JIT_TYPES),
     **named(".jit.ir.graph", "Block Graph Node Use Value"),
     **named(".jit.objects.functions", "ScriptFunction ScriptMethod"),
@@ -261,8 +262,18 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         **refuse(VENDOR, "MklSubgraph gen_mkl_autotuner modules_to_mkldnn use_mkl_length"),
     },
     "torch.nested": refuse("RL0001", "masked_select narrow nested_tensor_from_jagged"),
-    "torch.nn.attention.flex_attention": refuse(COMPILER, "FlexKernelOptions"),
+    "torch.nn.attention.flex_attention": {
+        "_DEFAULT_SPARSE_BLOCK_SIZE": ".nn.attention.flex_attention:DEFAULT_BLOCK",
+        **refuse(COMPILER, "FlexKernelOptions"),
+    },
     "torch.utils.hooks": refuse("RL0001", "BackwardHook"),
+    "torch.ao.quantization": refuse(
+        QUANTIZED,
+        "DeQuantStub FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver "
+        "MovingAverageMinMaxObserver ObserverBase QConfig QConfigMapping QuantStub QuantWrapper "
+        "convert fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig "
+        "get_default_qconfig_mapping prepare prepare_qat quantize quantize_dynamic quantize_qat",
+    ),
     "torch.utils.data.backward_compatibility": refuse("RL0001", "worker_init_fn"),
     "torch.utils.data.graph": refuse("RL0001", "traverse traverse_dps"),
     "torch.utils.data.graph_settings": refuse(
@@ -341,6 +352,7 @@ PUBLIC_ALIASES: dict[str, Entry] = {
     "torch.utils.model_zoo": {
         **named(".hub", "download_url_to_file load_state_dict_from_url"),
         "load_url": ".hub:load_state_dict_from_url",
+        "tqdm": "tqdm.auto:tqdm",
     },
     "torch.utils.backend_registration": {
         "rename_privateuse1_backend": ".utils:rename_privateuse1_backend",

@@ -146,3 +146,10 @@ def default_options() -> dict[str, Any]:
     from rushlight.aot.partition import min_cut_rematerialization_partition
 
     return {"partition_fn": min_cut_rematerialization_partition}
+
+
+def is_compile_supported(device_type: str) -> bool:
+    """Whether `torch.compile` makes machine code for a device: what that needs is installed."""
+    from importlib.util import find_spec
+
+    return device_type.partition(":")[0] == "cpu" and find_spec("llvmlite") is not None

@@ -482,6 +482,8 @@ def asarray(
         found = obj
     elif isinstance(obj, np.ndarray):
         found = from_numpy(obj)
+    elif isinstance(obj, Storage):
+        found = frombuffer(obj.buffer, dtype=result_dtype or dtypes.default_dtype)
     elif hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
         from rushlight.core.interop import from_dlpack
 

@@ -239,6 +239,11 @@ def _array_text(dtype: dtype, array: Array, indent: int) -> str:
     return _Layout(style, cut).nested(array.tolist(), 0, indent)
 
 
+def body_str(tensor: Tensor, indent: int = 0) -> str:
+    """The numbers of a dense tensor, as `repr` shows them."""
+    return _array_text(tensor.dtype, _host_array(tensor.detach()), indent)
+
+
 def _last_name(thing: object) -> str:
     """The name without its package: "float32" of torch.float32."""
     return repr(thing).rpartition(".")[2]

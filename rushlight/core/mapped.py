@@ -33,9 +33,7 @@ def from_file(
     result_dtype = get_default_dtype() if dtype is None else dtype
     count = size or 0
     nbytes = count * result_dtype.itemsize
-    storage = Storage(file_bytes(filename, bool(shared), nbytes))
-    storage.shared = bool(shared)
-    storage.can_grow = False
+    storage = storage_from_file(filename, bool(shared), nbytes)
     array = alias_array(storage, result_dtype, (count,), (1,), 0)
     result = wrap_strided(array, result_dtype, storage)
     if device is not None:
@@ -43,6 +41,14 @@ def from_file(
     if requires_grad:
         set_requires_grad(result, True)
     return result
+
+
+def storage_from_file(filename: Any, shared: bool, nbytes: int) -> Storage:
+    """A storage over the first bytes of a file."""
+    storage = Storage(file_bytes(filename, shared, nbytes))
+    storage.shared = shared
+    storage.can_grow = False
+    return storage
 
 
 def file_bytes(filename: Any, shared: bool, nbytes: int) -> Any:

@@ -47,3 +47,12 @@ class Parameter(Tensor, metaclass=ParameterType):
 
 
 PLAIN.add(Parameter)
+
+
+def clear_gradient(grad: Tensor) -> None:
+    """Make a gradient zero in its memory, without history; it may be a view."""
+    if grad.grad_fn is not None:
+        grad.detach_()
+    else:
+        grad.requires_grad_(False)
+    grad.zero_()

@@ -82,6 +82,13 @@ class Storage:
             array = array.base
         return cls(array.reshape(-1).view(np.uint8))
 
+    @staticmethod
+    def from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> Storage:
+        """The bytes of a file; where `shared`, writes go to it."""
+        from rushlight.core.mapped import storage_from_file
+
+        return storage_from_file(filename, shared, nbytes)
+
     @classmethod
     def foreign(cls, buffer: Any) -> Storage:
         """Memory that an object outside owns."""

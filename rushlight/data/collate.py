@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -28,6 +29,10 @@ FnMap = dict[Any, Callable[..., Any]]
 default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 )
+
+
+# Text, raw bytes and objects, in NumPy's letters.
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 
 def is_unstackable(dtype: np.dtype[Any]) -> bool:

@@ -89,10 +89,14 @@ class Seat(NamedTuple):
 
     def numpy_seed(self) -> list[int]:
         """Words that share no pattern with the seeds of the other streams."""
-        import numpy as np
+        return words_of_seed(self.base_seed, self.worker_id)
 
-        words = [self.worker_id, self.base_seed & 0xFFFFFFFF, self.base_seed >> 32, 0]
-        return list(np.random.SeedSequence(words).generate_state(4).tolist())
+
+def words_of_seed(base_seed: int, worker_id: int) -> list[int]:
+    import numpy as np
+
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return list(np.random.SeedSequence(words).generate_state(4).tolist())
 
 
 class Inbox:

@@ -265,8 +265,10 @@ class CSource:
         made = {"f32": "float", "f64": "double"}[kind]
         rows, columns = target.shape[-2:]
         sides, offsets = [], []
-        for buffer, swapped in (product.left, product.right):
+        for buffer, swapped, sizes in (product.left, product.right):
             shape, strides = buffer.shape, buffer.strides
+            if sizes is not None:
+                shape, strides = sizes, geometry.contiguous_strides(sizes)
             last = (strides[-1], strides[-2]) if swapped else (strides[-2], strides[-1])
             inner = shape[-2] if swapped else shape[-1]
             sides.append((self.pointer(buffer), last, inner))
@@ -285,9 +287,9 @@ class CSource:
         to = self.pointer(target)
         for at, size in enumerate(batch):
             self.put(f"for (int64_t i{at} = 0; i{at} < {self.size(size)}; i{at}++)")
-        sizes = ", ".join([self.size(size) for size in (rows, columns, inner)])
+        extents = ", ".join([self.size(size) for size in (rows, columns, inner)])
         self.put(
-            f"if (product_{kind}({sizes}, (const {made} *){left} + {offsets[0]}, {steps[0]}, "
+            f"if (product_{kind}({extents}, (const {made} *){left} + {offsets[0]}, {steps[0]}, "
             f"{steps[1]}, (const {made} *){right} + {offsets[1]}, {steps[2]}, {steps[3]}, "
             f'({made} *){to} + {place or "0"})) FAIL("no memory is left");'
         )

@@ -18,7 +18,7 @@ from rushlight.core.binding import as_dtype
 from rushlight.core.device import device, memory_format
 from rushlight.core.dtype import dtype
 from rushlight.core.hooks import HookDict, OwnedHook, RemovableHandle
-from rushlight.core.parameter import Parameter
+from rushlight.core.parameter import Parameter, clear_gradient
 from rushlight.core.tensor import Tensor, TensorType, set_requires_grad
 from rushlight.nn.conversion import convert_parameters
 from rushlight.nn.loading import load_value
@@ -501,8 +501,7 @@ class Module:
                 if set_to_none:
                     parameter.grad = None
                 else:
-                    parameter.grad.detach_()
-                    parameter.grad.zero_()
+                    clear_gradient(parameter.grad)
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Module:
         if recurse:

@@ -11,6 +11,8 @@ from rushlight.base.lazy import namespace
 HOMES = {
     **dict.fromkeys(("ONNXProgram", "export", "is_in_onnx_export"), ".exporting"),
     "OnnxExporterError": ".refusals",
+    "register_custom_op_symbolic": ".symbolics",
+    "unregister_custom_op_symbolic": ".symbolics",
 }
 
-__getattr__, __dir__ = namespace(__name__, HOMES)
+__getattr__, __dir__ = namespace(__name__, HOMES, ("symbolic_helper", "symbolic_opset11"))

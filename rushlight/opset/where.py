@@ -9,8 +9,8 @@ from __future__ import annotations
 # Ops of the modules that are imported with the package.
 FOUNDATION_OPS: dict[str, str] = {
     "creation.copy": """
-        _local_scalar_dense _to_copy clone contiguous copy copy_ fill fill_ is_nonzero is_same_size
-        item to type_as zero zero_ zeros_like
+        _local_scalar_dense _pin_memory _to_copy clone contiguous copy copy_ fill fill_ is_nonzero
+        is_same_size item to type_as zero zero_ zeros_like
     """,
     "creation.create": """
         _new_zeros_with_same_feature_meta empty empty_like empty_permuted empty_strided full

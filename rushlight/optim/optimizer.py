@@ -12,6 +12,7 @@ from rushlight.autograd.grad_mode import enable_grad
 from rushlight.base.errors import MissingFeature
 from rushlight.base.naming import typename
 from rushlight.core.hooks import HookDict, RemovableHandle
+from rushlight.core.parameter import clear_gradient
 from rushlight.core.tensor import Tensor
 
 __all__ = [
@@ -33,13 +34,19 @@ EVERY_PRE_HOOK = HookDict()
 EVERY_POST_HOOK = HookDict()
 
 
+def own_hooks(optimizer: Any, when: str) -> HookDict | dict[int, Any]:
+    """An optimiser's hooks; a wrapper that never called `Optimizer.__init__` has none."""
+    hooks: HookDict = getattr(optimizer, f"_optimizer_step_{when}_hooks", None) or {}
+    return hooks
+
+
 def with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """A `step` with the optimiser's hooks before and after it."""
 
     @wraps(step)
     def hooked_step(*args: Any, **kwargs: Any) -> Any:
         optimizer = args[0]
-        for hook in (*EVERY_PRE_HOOK.values(), *optimizer._optimizer_step_pre_hooks.values()):
+        for hook in (*EVERY_PRE_HOOK.values(), *own_hooks(optimizer, "pre").values()):
             replaced = hook(optimizer, args, kwargs)
             if replaced is None:
                 continue
@@ -50,7 +57,7 @@ def with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 )
             args, kwargs = replaced
         result = step(*args, **kwargs)
-        for hook in (*optimizer._optimizer_step_post_hooks.values(), *EVERY_POST_HOOK.values()):
+        for hook in (*own_hooks(optimizer, "post").values(), *EVERY_POST_HOOK.values()):
             hook(optimizer, args, kwargs)
         return result
 
@@ -236,11 +243,7 @@ class Optimizer:
                 if set_to_none:
                     value.grad = None
                 else:
-                    if value.grad.grad_fn is None:
-                        value.grad.requires_grad_(False)
-                    else:
-                        value.grad.detach_()
-                    value.grad.zero_()
+                    clear_gradient(value.grad)
 
     def step(self, closure: Any = None) -> Any:
         raise NotImplementedError(f"{type(self).__name__}.step")

@@ -526,7 +526,7 @@ def run_script(tmp_path, *words):
 
 def test_scripts_with_forked_and_spawned_workers(tmp_path):
     done = run_script(tmp_path, "load")
-    rows = "[[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]] rushlight"
+    rows = "[[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]] torch"
     assert (done.stdout, done.stderr) == (f"fork {rows}\nspawn {rows}\n", "")
 
 

@@ -26,6 +26,7 @@ from tests.export.zoo import ZOO, dims
 
 SIZES = ((4, 6), (3, 6), (7, 11))
 ROOT = Path(__file__).parent.parent.parent
+REFERENCE = ROOT / "tests" / "reference" / "export"
 
 
 class Net(torch.nn.Module):
@@ -75,6 +76,15 @@ def test_models_give_the_same_at_all_sizes_on_every_target(name, tmp_path):
         loaded = load_package(path, target=target)
         for args, wanted in zip(cases, expected):
             assert_same(loaded(*copy.deepcopy(args)), wanted)
+
+
+@pytest.mark.parametrize("path", sorted(REFERENCE.glob("*.pt2")), ids=lambda path: path.stem)
+def test_programs_of_pytorch(path, tmp_path):
+    program = torch.export.load(path)
+    loaded = load_package(package(program, tmp_path / "package", targets=("host",)))
+    args, kwargs = copy.deepcopy(program.example_inputs)
+    expected = copy.deepcopy(program).module()(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+    assert_same(loaded(*args, **kwargs), expected)
 
 
 @pytest.mark.parametrize("target", [None, "x86-64-v3", "x86-64"])

@@ -15,7 +15,10 @@ __all__ = ["available"]
 @cache
 def available() -> ModuleType | None:
     """The module of the kernels; None without the package that compiles them."""
-    if find_spec("llvmlite") is None:
+    try:
+        if find_spec("llvmlite") is None:
+            return None
+    except ImportError:
         return None
     from rushlight.codegen.kernels import calls
 

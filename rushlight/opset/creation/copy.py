@@ -871,6 +871,22 @@ def pin_memory(self: Any, device: Any = None) -> Any:
     raise RuntimeError("Cannot access accelerator device when none is available.")
 
 
+def kernel_of_pinning(xp: Any, self: Any, device: Any) -> Any:
+    return pin_memory(self, device)
+
+
+op(
+    "_pin_memory(Tensor self, Device? device=None) -> Tensor",
+    method=False,
+    function=False,
+    kernel=kernel_of_pinning,
+    shape=lambda self, device=None: Spec(self.shape, self._dtype),
+    vjp={"self": lambda grad: grad},
+    samples=lambda make: (),
+    errors=lambda make: [(RuntimeError, (make(2),))],
+)
+
+
 def share_memory_(self: Any) -> Any:
     """Move the tensor to memory that processes forked later share; spawned ones get copies."""
     from rushlight.core.sharing import share

@@ -23,6 +23,12 @@ show(map=dict(infer_auto_device_map(empty, max_memory={"cpu": 400, "disk": 10000
 with tempfile.TemporaryDirectory() as folder, torch.no_grad():
     path = f"{folder}/model.safetensors"
     save_model(whole, path)
-    show(loaded=load_checkpoint_and_dispatch(empty, path, device_map={"": "cpu"})(x), whole=whole(x))
-    show(offloaded=disk_offload(make(), f"{folder}/off", execution_device=torch.device("cpu"))(x).shape)
+    show(
+        loaded=load_checkpoint_and_dispatch(empty, path, device_map={"": "cpu"})(x), whole=whole(x)
+    )
+    show(
+        offloaded=disk_offload(make(), f"{folder}/off", execution_device=torch.device("cpu"))(
+            x
+        ).shape
+    )
     show(cpu=cpu_offload(whole, execution_device=torch.device("cpu"))(x))

@@ -3,7 +3,12 @@
 import warnings
 
 import torch
-from botorch.acquisition import ExpectedImprovement, LogExpectedImprovement, UpperConfidenceBound, qExpectedImprovement
+from botorch.acquisition import (
+    ExpectedImprovement,
+    LogExpectedImprovement,
+    UpperConfidenceBound,
+    qExpectedImprovement,
+)
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Standardize
@@ -28,5 +33,7 @@ sampler = SobolQMCNormalSampler(torch.Size([32]), seed=1)
 many = qExpectedImprovement(model, y.max(), sampler)
 show(many=many(torch.rand(3, 2, 2, dtype=torch.float64)))
 bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
-best, value = optimize_acqf(UpperConfidenceBound(model, 0.2), bounds, q=1, num_restarts=2, raw_samples=16)
+best, value = optimize_acqf(
+    UpperConfidenceBound(model, 0.2), bounds, q=1, num_restarts=2, raw_samples=16
+)
 show(best=best, value=value)

@@ -30,7 +30,9 @@ for method in (IntegratedGradients, Saliency, InputXGradient, DeepLift, GuidedBa
 show(ablation=FeatureAblation(model).attribute(x, target=0))
 show(occlusion=Occlusion(model).attribute(x, (1, 3, 3), target=2))
 torch.manual_seed(1)
-show(noise=NoiseTunnel(Saliency(model)).attribute(x.clone().requires_grad_(), nt_samples=3, target=0))
+show(
+    noise=NoiseTunnel(Saliency(model)).attribute(x.clone().requires_grad_(), nt_samples=3, target=0)
+)
 show(cam=LayerGradCam(model, model[0]).attribute(x, 1))
 show(layer=LayerConductance(model, model[1]).attribute(x, target=1, n_steps=8))
 show(neuron=NeuronConductance(model, model[1]).attribute(x, (0, 1, 1), target=1, n_steps=8))

@@ -18,7 +18,12 @@ for name, manifold in MANIFOLDS.items():
     vector = manifold.proju(point, torch.randn_like(raw) * 0.1)
     show(**{name: point, f"{name}_moved": manifold.retr(point, vector)})
     if name not in ("stiefel",):
-        show(**{f"{name}_exp": manifold.expmap(point, vector), f"{name}_distance": manifold.dist(point, manifold.expmap(point, vector))})
+        show(
+            **{
+                f"{name}_exp": manifold.expmap(point, vector),
+                f"{name}_distance": manifold.dist(point, manifold.expmap(point, vector)),
+            }
+        )
 for optimizer_of in (geoopt.optim.RiemannianAdam, geoopt.optim.RiemannianSGD):
     torch.manual_seed(1)
     ball = geoopt.PoincareBall()

@@ -39,4 +39,8 @@ with tempfile.TemporaryDirectory() as folder:
     trainer.run(DataLoader(data, 10, shuffle=True), max_epochs=4)
     show(losses=losses, running=trainer.state.metrics["running"])
     show(**{name: evaluator.state.metrics[name] for name in ("accuracy", "matrix")})
-    show(saved=saver.last_checkpoint.name if hasattr(saver.last_checkpoint, "name") else str(saver.last_checkpoint).rsplit("/")[-1])
+    show(
+        saved=saver.last_checkpoint.name
+        if hasattr(saver.last_checkpoint, "name")
+        else str(saver.last_checkpoint).rsplit("/")[-1]
+    )

@@ -17,6 +17,8 @@ for name, way in WAYS.items():
     torch.manual_seed(1)
     show(**{name: way(x)})
 torch.manual_seed(2)
-many = K.AugmentationSequential(K.RandomHorizontalFlip(p=1.0), K.RandomRotation(15.0, p=1.0), data_keys=["input", "bbox_xyxy"])
+many = K.AugmentationSequential(
+    K.RandomHorizontalFlip(p=1.0), K.RandomRotation(15.0, p=1.0), data_keys=["input", "bbox_xyxy"]
+)
 pictures, moved = many(x, boxes)
 show(pictures=pictures, boxes=moved, matrix=many.transform_matrix)

@@ -18,7 +18,9 @@ class Regression(L.LightningModule):
     def __init__(self, width=16):
         super().__init__()
         self.save_hyperparameters()
-        self.net = torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.Tanh(), torch.nn.Linear(width, 1))
+        self.net = torch.nn.Sequential(
+            torch.nn.Linear(4, width), torch.nn.Tanh(), torch.nn.Linear(width, 1)
+        )
         self.losses = []
 
     def forward(self, x):
@@ -58,5 +60,8 @@ with tempfile.TemporaryDirectory() as folder:
     trainer.fit(model, DataLoader(data, 8, shuffle=True), DataLoader(data, 16))
     show(losses=model.losses, valid=best.best_model_score)
     again = Regression.load_from_checkpoint(best.best_model_path)
-    show(width=again.hparams.width, tested=trainer.test(again, DataLoader(data, 16), verbose=False)[0]["test"])
+    show(
+        width=again.hparams.width,
+        tested=trainer.test(again, DataLoader(data, 16), verbose=False)[0]["test"],
+    )
     show(predicted=torch.cat(trainer.predict(again, DataLoader(data, 16))))

@@ -36,8 +36,16 @@ metric(torch.randint(0, 2, (2, 1, 8, 8)), torch.randint(0, 2, (2, 1, 8, 8)))
 show(dice=metric.aggregate())
 unet.eval()
 with torch.no_grad():
-    show(windows=sliding_window_inference(torch.rand(1, 1, 24, 20, 16), (16, 16, 16), 2, unet, overlap=0.5))
+    show(
+        windows=sliding_window_inference(
+            torch.rand(1, 1, 24, 20, 16), (16, 16, 16), 2, unet, overlap=0.5
+        )
+    )
 way = Compose([EnsureChannelFirst(channel_dim="no_channel"), ScaleIntensity(), Resize((9, 8, 7)), NormalizeIntensity(),
                RandFlip(prob=0.5), RandGaussianNoise(prob=1.0)])  # fmt: skip
 way.set_random_state(0)
-show(transformed=torch.as_tensor(numpy.asarray(way(numpy.arange(6 * 6 * 6, dtype=numpy.float32).reshape(6, 6, 6)))))
+show(
+    transformed=torch.as_tensor(
+        numpy.asarray(way(numpy.arange(6 * 6 * 6, dtype=numpy.float32).reshape(6, 6, 6)))
+    )
+)

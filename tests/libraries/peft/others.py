@@ -27,7 +27,9 @@ WAYS = {
 }  # fmt: skip
 for name, config in WAYS.items():
     torch.manual_seed(0)
-    base = GPT2LMHeadModel(GPT2Config(vocab_size=40, n_positions=32, n_embd=16, n_layer=2, n_head=2))
+    base = GPT2LMHeadModel(
+        GPT2Config(vocab_size=40, n_positions=32, n_embd=16, n_layer=2, n_head=2)
+    )
     model = get_peft_model(base.eval(), config).eval()
     tokens = torch.randint(0, 40, (2, 8))
     out = model(input_ids=tokens, labels=tokens)

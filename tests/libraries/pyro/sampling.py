@@ -17,7 +17,12 @@ def normal(data):
 
 
 pyro.set_rng_seed(0)
-chain = MCMC(NUTS(normal, step_size=0.2, adapt_step_size=False), num_samples=12, warmup_steps=5, disable_progbar=True)
+chain = MCMC(
+    NUTS(normal, step_size=0.2, adapt_step_size=False),
+    num_samples=12,
+    warmup_steps=5,
+    disable_progbar=True,
+)
 chain.run(data)
 show(nuts=chain.get_samples()["mean"])
 
@@ -32,13 +37,24 @@ def mixture(data):
 
 
 pyro.clear_param_store()
-svi = SVI(mixture, lambda data: None, pyro.optim.Adam({"lr": 0.1}), TraceEnum_ELBO(max_plate_nesting=1))
+svi = SVI(
+    mixture, lambda data: None, pyro.optim.Adam({"lr": 0.1}), TraceEnum_ELBO(max_plate_nesting=1)
+)
 show(losses=[svi.step(data) for _ in range(6)], means=pyro.param("means"))
 
 for make, size in ((planar, 3), (spline, 3), (affine_coupling, 4)):
     pyro.set_rng_seed(4)
     transform = make(size)
-    flow = dist.TransformedDistribution(dist.Normal(torch.zeros(size), 1.0).to_event(1), [transform])
+    flow = dist.TransformedDistribution(
+        dist.Normal(torch.zeros(size), 1.0).to_event(1), [transform]
+    )
     drawn = flow.rsample((3,))
     drawn.sum().backward()
-    show(**{make.__name__: drawn, f"{make.__name__}_density": flow.log_prob(drawn.detach() if make is not planar else drawn)})
+    show(
+        **{
+            make.__name__: drawn,
+            f"{make.__name__}_density": flow.log_prob(
+                drawn.detach() if make is not planar else drawn
+            ),
+        }
+    )

@@ -22,5 +22,7 @@ for name in ("ArcFaceLoss", "CosFaceLoss", "ProxyAnchorLoss", "NormalizedSoftmax
 pairs = miners.MultiSimilarityMiner(epsilon=0.1)(x, labels)
 triplets = miners.TripletMarginMiner(margin=0.2, type_of_triplets="semihard")(x, labels)
 show(pairs=[len(p) for p in pairs], triplets=[len(t) for t in triplets])
-mined = losses.TripletMarginLoss(distance=distances.CosineSimilarity(), reducer=reducers.ThresholdReducer(0.1))
+mined = losses.TripletMarginLoss(
+    distance=distances.CosineSimilarity(), reducer=reducers.ThresholdReducer(0.1)
+)
 show(mined=mined(x, labels, triplets), lp=distances.LpDistance()(x))

@@ -22,7 +22,10 @@ with tempfile.TemporaryDirectory() as folder:
     with safe_open(path, "pt") as file:
         show(keys=sorted(file.keys()), metadata=file.metadata())
         show(part=file.get_slice("torch.float32")[1:, :2])
-    show(bytes=len(save(tensors)), same=torch.equal(load(save(tensors))["torch.int64"], tensors["torch.int64"]))
+    show(
+        bytes=len(save(tensors)),
+        same=torch.equal(load(save(tensors))["torch.int64"], tensors["torch.int64"]),
+    )
 
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
     model[1].weight = model[0].weight

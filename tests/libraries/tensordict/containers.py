@@ -9,11 +9,20 @@ from tensordict.nn import TensorDictModule, TensorDictSequential
 
 torch.manual_seed(0)
 data = TensorDict({"x": torch.randn(4, 3), "in": {"y": torch.arange(8).view(4, 2)}}, batch_size=[4])
-show(keys=sorted(map(str, data.keys(True, True))), part=data[1:3]["in", "y"], shape=list(data.shape))
+show(
+    keys=sorted(map(str, data.keys(True, True))), part=data[1:3]["in", "y"], shape=list(data.shape)
+)
 show(stacked=torch.stack([data, data + 1], 0)["x"], sum=data.sum(dim=0)["x"])
-show(joined=torch.cat([data, data], 0).shape, flat=data.view(2, 2)["x"], mapped=data.apply(lambda t: t * 2)["in", "y"])
+show(
+    joined=torch.cat([data, data], 0).shape,
+    flat=data.view(2, 2)["x"],
+    mapped=data.apply(lambda t: t * 2)["in", "y"],
+)
 show(half=data.to(torch.float64)["x"].dtype, same=bool((data == data).all()))
-show(gathered=data.gather(0, torch.tensor([2, 0]))["x"], where=torch.where(torch.tensor([True, False, True, False]), data, data * 0)["x"])
+show(
+    gathered=data.gather(0, torch.tensor([2, 0]))["x"],
+    where=torch.where(torch.tensor([True, False, True, False]), data, data * 0)["x"],
+)
 
 net = TensorDictSequential(
     TensorDictModule(torch.nn.Linear(3, 4), in_keys=["x"], out_keys=["hidden"]),

@@ -13,7 +13,9 @@ for name in ("adamw", "lamb", "lion", "nadam", "adabelief", "madgrad", "sgdp", "
     torch.manual_seed(0)
     model = timm.create_model("test_resnet", num_classes=4)
     optimizer = timm.optim.create_optimizer_v2(model, opt=name, lr=1e-3, weight_decay=0.05)
-    schedule, _ = timm.scheduler.create_scheduler_v2(optimizer, "cosine", num_epochs=4, warmup_epochs=1)
+    schedule, _ = timm.scheduler.create_scheduler_v2(
+        optimizer, "cosine", num_epochs=4, warmup_epochs=1
+    )
     average = ModelEmaV3(model, decay=0.9)
     loss_of = timm.loss.LabelSmoothingCrossEntropy(0.1)
     pictures, labels = torch.rand(6, 3, 32, 32), torch.randint(0, 4, (6,))

@@ -10,7 +10,9 @@ torch.manual_seed(0)
 class Field(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.net = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+        self.net = torch.nn.Sequential(
+            torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)
+        )
 
     def forward(self, t, y):
         return self.net(y) - 0.5 * y
@@ -19,7 +21,18 @@ class Field(torch.nn.Module):
 field = Field()
 start = torch.tensor([[1.0, 0.0], [0.2, -0.7]], requires_grad=True)
 times = torch.linspace(0, 1, 5)
-for method in ("dopri5", "dopri8", "bosh3", "fehlberg2", "adaptive_heun", "euler", "midpoint", "rk4", "explicit_adams", "implicit_adams"):
+for method in (
+    "dopri5",
+    "dopri8",
+    "bosh3",
+    "fehlberg2",
+    "adaptive_heun",
+    "euler",
+    "midpoint",
+    "rk4",
+    "explicit_adams",
+    "implicit_adams",
+):
     show(**{method: odeint(field, start, times, method=method)[-1]})
 for solve in (odeint, odeint_adjoint):
     field.zero_grad()
@@ -28,6 +41,9 @@ for solve in (odeint, odeint_adjoint):
     show(**{solve.__name__: start.grad, f"{solve.__name__}_gradients": gradients(field)})
 fall = lambda t, state: (state[1], torch.full_like(state[1], -9.8))
 when, states = odeint_event(
-    fall, (torch.tensor([10.0]), torch.tensor([0.0])), torch.tensor(0.0), event_fn=lambda t, s: s[0].squeeze()
+    fall,
+    (torch.tensor([10.0]), torch.tensor([0.0])),
+    torch.tensor(0.0),
+    event_fn=lambda t, s: s[0].squeeze(),
 )
 show(when=when, speed=states[1][-1])

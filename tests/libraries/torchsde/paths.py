@@ -19,16 +19,28 @@ class Equation(torch.nn.Module):
 
 
 times = torch.linspace(0, 0.5, 4)
-for kind, method in (("ito", "euler"), ("ito", "milstein"), ("ito", "srk"), ("stratonovich", "midpoint"), ("stratonovich", "heun")):
+for kind, method in (
+    ("ito", "euler"),
+    ("ito", "milstein"),
+    ("ito", "srk"),
+    ("stratonovich", "midpoint"),
+    ("stratonovich", "heun"),
+):
     torch.manual_seed(0)
     equation = Equation(kind, "diagonal")
     start = torch.full((4, 3), 0.2)
-    noise = torchsde.BrownianInterval(0.0, 0.5, size=(4, 3), entropy=7, levy_area_approximation="space-time")
+    noise = torchsde.BrownianInterval(
+        0.0, 0.5, size=(4, 3), entropy=7, levy_area_approximation="space-time"
+    )
     path = torchsde.sdeint(equation, start, times, bm=noise, method=method, dt=0.05)
     path[-1].square().sum().backward()
     show(**{f"{kind}_{method}": path[-1], f"{kind}_{method}_gradients": gradients(equation)})
 torch.manual_seed(0)
 equation = Equation("stratonovich", "diagonal")
-noise = torchsde.BrownianInterval(0.0, 0.5, size=(4, 3), entropy=7, levy_area_approximation="space-time")
-torchsde.sdeint_adjoint(equation, torch.full((4, 3), 0.2), times, bm=noise, method="midpoint", dt=0.05)[-1].sum().backward()
+noise = torchsde.BrownianInterval(
+    0.0, 0.5, size=(4, 3), entropy=7, levy_area_approximation="space-time"
+)
+torchsde.sdeint_adjoint(
+    equation, torch.full((4, 3), 0.2), times, bm=noise, method="midpoint", dt=0.05
+)[-1].sum().backward()
 show(adjoint=gradients(equation))

@@ -14,11 +14,15 @@ show(iou=ops.box_iou(boxes[:5], boxes[5:9]), generalized=ops.generalized_box_iou
 show(area=ops.box_area(boxes), clipped=ops.clip_boxes_to_image(boxes, (30, 40)))
 
 features = torch.randn(2, 8, 16, 16, requires_grad=True)
-rois = torch.tensor([[0, 1.0, 2.0, 20.0, 25.0], [1, 4.0, 0.5, 30.0, 12.0], [0, 9.0, 9.0, 10.0, 9.5]])
+rois = torch.tensor(
+    [[0, 1.0, 2.0, 20.0, 25.0], [1, 4.0, 0.5, 30.0, 12.0], [0, 9.0, 9.0, 10.0, 9.5]]
+)
 
 
 def both(name, result):
-    (grad,) = torch.autograd.grad((result * torch.linspace(-1, 1, result.numel()).view_as(result)).sum(), features)
+    (grad,) = torch.autograd.grad(
+        (result * torch.linspace(-1, 1, result.numel()).view_as(result)).sum(), features
+    )
     show(**{name: result, f"{name}_grad": grad})
 
 

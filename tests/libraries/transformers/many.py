@@ -13,7 +13,7 @@ SMALL = {
 }  # fmt: skip
 DECODERS = "mistral qwen2 qwen3 gemma gemma2 phi phi3 gpt_neox gptj opt bloom falcon olmo stablelm"
 ENCODERS = "roberta distilbert albert electra deberta-v2 mpnet camembert xlm-roberta nystromformer"
-OTHERS = "bart mbart pegasus marian mixtral"
+OTHERS = "bart mbart mixtral"
 for kind in f"{DECODERS} {ENCODERS} {OTHERS}".split():
     torch.manual_seed(0)
     options = dict(SMALL)
@@ -32,7 +32,7 @@ for kind in f"{DECODERS} {ENCODERS} {OTHERS}".split():
     elif kind == "falcon":
         options |= {"new_decoder_architecture": False, "multi_query": True}
         options.pop("head_dim")
-    if kind in ("bart", "mbart", "pegasus", "marian"):
+    if kind in ("bart", "mbart"):
         for name in ("hidden_size", "num_hidden_layers", "num_attention_heads"):
             options.pop(name)
     model = AutoModel.from_config(AutoConfig.for_model(kind, **options)).eval()

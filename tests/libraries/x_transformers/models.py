@@ -2,7 +2,13 @@
 
 import torch
 from showing import gradients, show
-from x_transformers import AutoregressiveWrapper, Decoder, Encoder, TransformerWrapper, ViTransformerWrapper
+from x_transformers import (
+    AutoregressiveWrapper,
+    Decoder,
+    Encoder,
+    TransformerWrapper,
+    ViTransformerWrapper,
+)
 
 OPTIONS = {
     "plain": {}, "rotary": {"rotary_pos_emb": True}, "alibi": {"alibi_pos_bias": True},
@@ -20,7 +26,13 @@ for name, options in OPTIONS.items():
     loss.backward()
     show(**{name: loss, f"{name}_gradients": gradients(model)})
 torch.manual_seed(1)
-show(written=wrapped.eval().generate(torch.zeros(1, 2, dtype=torch.long), 6, temperature=0.0).tolist())
+show(
+    written=wrapped.eval()
+    .generate(torch.zeros(1, 2, dtype=torch.long), 6, temperature=0.0)
+    .tolist()
+)
 torch.manual_seed(0)
-vision = ViTransformerWrapper(image_size=16, patch_size=4, num_classes=3, attn_layers=Encoder(dim=32, depth=2, heads=4))
+vision = ViTransformerWrapper(
+    image_size=16, patch_size=4, num_classes=3, attn_layers=Encoder(dim=32, depth=2, heads=4)
+)
 show(vision=vision(torch.rand(2, 3, 16, 16)))

@@ -13,7 +13,15 @@ from typing import Any
 @cache
 def function_forms() -> dict[Any, Callable[..., Any]]:
     """Functions of `nn.functional` -> the form that is compiled."""
-    from rushlight.jit.scripting.library import attention, functions, losses, pooling, recurrent
+    import rushlight as torch
+    from rushlight.jit.scripting.library import (
+        attention,
+        contractions,
+        functions,
+        losses,
+        pooling,
+        recurrent,
+    )
     from rushlight.nn import functional
     from rushlight.nn.utils import rnn
 
@@ -24,7 +32,8 @@ def function_forms() -> dict[Any, Callable[..., Any]]:
             if original is not None:
                 found[original] = getattr(home, name)
     own = (*losses.FUNCTIONS, attention.multi_head_attention_forward)
-    for origin, forms in ((functional, own), (rnn, recurrent.FUNCTIONS)):
+    of_torch = contractions.FUNCTIONS
+    for origin, forms in ((functional, own), (rnn, recurrent.FUNCTIONS), (torch, of_torch)):
         found.update({getattr(origin, form.__name__): form for form in forms})
     return found
 
