@@ -21,6 +21,7 @@ from rushlight import accelerator as accelerator
 from rushlight import amp as amp
 from rushlight import autograd as autograd
 from rushlight import backends as backends
+from rushlight import classes as classes
 from rushlight import compat as compat
 from rushlight import compiler as compiler
 from rushlight import cpu as cpu
