@@ -30,6 +30,7 @@ IMPORTERS = {
     "compat/near.py": "torch's module names",
     "compat/publicnames.py": "torch's module names",
     "compat/shim/rushlight_shim.py": "torch's module names",
+    "aot/fingerprint.py": "the module that a class says it is in, where torch means Rushlight",
     "graph/host.py": "the private names that the package's root enters",
     "graph/names.py": "the packages around a function's own module",
     "io/checkpoint.py": "the names in trusted files",

@@ -20,7 +20,7 @@ class TransformGetItemToIndex(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        if func is Tensor.__getitem__:
+        if func is vars(Tensor)["__getitem__"]:
             places = tree_leaves(args[1])
             if places and all(isinstance(place, Tensor) for place in places):
                 return call(registry.find("index", "Tensor"), (args[0], places))

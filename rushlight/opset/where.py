@@ -9,8 +9,8 @@ from __future__ import annotations
 # Ops of the modules that are imported with the package.
 FOUNDATION_OPS: dict[str, str] = {
     "creation.copy": """
-        _local_scalar_dense _pin_memory _to_copy clone contiguous copy copy_ fill fill_ is_nonzero
-        is_same_size item to type_as zero zero_ zeros_like
+        _local_scalar_dense _to_copy clone contiguous copy copy_ fill fill_ is_nonzero is_same_size
+        item to type_as zero zero_ zeros_like
     """,
     "creation.create": """
         _new_zeros_with_same_feature_meta empty empty_like empty_permuted empty_strided full
@@ -110,6 +110,7 @@ OPS: dict[str, str] = {
         _dirichlet_grad rrelu_with_noise rrelu_with_noise_ rrelu_with_noise_backward
         rrelu_with_noise_functional
     """,
+    "creation.pinning": "_pin_memory",
     "creation.random": """
         _sample_dirichlet _standard_gamma _standard_gamma_grad bernoulli bernoulli_ binomial cauchy
         cauchy_ exponential exponential_ geometric geometric_ log_normal log_normal_ multinomial
@@ -370,6 +371,7 @@ NAMESPACES: dict[str, str] = {
 }
 # What those add to Tensor.
 ATTRIBUTES: dict[str, str] = {
+    "creation.pinning": "is_pinned is_shared pin_memory share_memory_",
     "creation.random": """
         bernoulli bernoulli_ cauchy_ exponential_ geometric_ log_normal_ multinomial normal_ random_
         uniform_

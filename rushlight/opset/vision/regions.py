@@ -246,7 +246,8 @@ def _(
         aligned, not aligned,
     ):  # fmt: skip
         share = region.rows.T @ (flow[number] / max(region.count, 1)) @ region.columns
-        result[(region.picture, slice(None), *region.where)] += share
+        place: Any = (region.picture, slice(None), *region.where)
+        result[place] += share
     return result.astype(grad.dtype)
 
 
@@ -351,7 +352,8 @@ def _(
     ):
         with np.errstate(invalid="ignore", divide="ignore"):
             share = flow[number] / flow.dtype.type(region.count)
-        result[(region.picture, ..., *region.where)] += np.einsum(
+        place: Any = (region.picture, ..., *region.where)
+        result[place] += np.einsum(
             "ph,cpq,qw->cpqhw", region.rows, share, region.columns
         )
     return result.reshape(batch_size, channels, height, width).astype(grad.dtype)
