@@ -30,6 +30,12 @@ SIDE = 64
 # Seconds that each system runs before the other's turn, and the longest call that is timed at all.
 SLICE, TOO_LONG = 0.004, 2.0
 
+INTRODUCTION = """\
+Time of rushlight divided by that of torch 2.13: one thread, both in one process taking turns, the best of each. Written by
+`python benchmarks/sweep.py --write docs/benchmarks` on a shared machine (AMD EPYC, 2 cores) with other work on it: single ratios
+move by a third from run to run, means by a tenth. Above 3 at 16,384 elements are ops whose Python (argument lists, geometry of
+windows, steps of indexing) costs more than their arithmetic."""
+
 Run = Callable[[], Any]
 Make = Callable[[Any, "Data"], Run]
 
@@ -456,7 +462,7 @@ def main() -> None:
     if options.write:
         folder = Path(options.write)
         folder.mkdir(parents=True, exist_ok=True)
-        text = ["# Eager ops beside torch", "", "Time of rushlight divided by torch's.", ""]
+        text = ["# Eager ops beside torch", "", INTRODUCTION, ""]
         text += [*report(table, columns), "", *lines]
         (folder / "sweep.md").write_text("\n".join(text) + "\n")
 

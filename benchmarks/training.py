@@ -1,9 +1,11 @@
 """One training step (forward, backward, optimiser) of whole models: time against PyTorch's.
 
-    python benchmarks/training.py [--threads N] [--json FILE] [-k WORD]
+    python benchmarks/training.py [--threads N] [--compiled] [--json FILE] [-k WORD]
 
-Both systems start from the same weights and take turns in one process; without `--threads` the
-table is printed for one thread and for two. The losses after the timed steps stand beside it.
+All start from the same weights and take turns in one process; without `--threads` the table is
+printed for one thread and for two. With `--compiled` the model compiled by either system takes part
+too, and a second row says the seconds of the calling thread's own work, for a busy machine. The
+losses after the timed steps stand beside it.
 """
 
 from __future__ import annotations
@@ -131,14 +133,17 @@ MODELS: dict[str, Callable[[Any], tuple[Any, Any, Callable[[Any], Any]]]] = {
 }
 
 
-def training_step(t: Any, name: str) -> tuple[Any, Callable[[], float]]:
+def training_step(
+    t: Any, name: str, compiling: Callable[[Any], Any]
+) -> tuple[Any, Callable[[], float]]:
     """The model, and a function that trains it by one step and returns the loss."""
     t.manual_seed(0)
     model, optimizer, loss_of = MODELS[name](t)
+    called = compiling(model)
 
     def step() -> float:
         optimizer.zero_grad()
-        loss = loss_of(model)
+        loss = loss_of(called)
         loss.backward()
         optimizer.step()
         return float(loss.detach())
@@ -146,26 +151,47 @@ def training_step(t: Any, name: str) -> tuple[Any, Callable[[], float]]:
     return model, step
 
 
-def run_model(name: str, rounds: int) -> dict[str, Any]:
+def plain(model: Any) -> Any:
+    return model
+
+
+def systems(is_compiled: bool) -> dict[str, tuple[Any, Callable[[Any], Any]]]:
+    """The columns: a system, and what it does to a model before it is called."""
     import torch
 
     import rushlight
 
+    found: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+        "rushlight": (rushlight, plain),
+        "torch": (torch, plain),
+    }
+    if is_compiled:
+        found["rl compiled"] = (rushlight, rushlight.compile)
+        found["t compiled"] = (torch, torch.compile)
+    return found
+
+
+def run_model(name: str, rounds: int, is_compiled: bool) -> dict[str, Any]:
     models, steps = {}, {}
-    for key, system in (("rushlight", rushlight), ("torch", torch)):
-        models[key], steps[key] = training_step(system, name)
-    with rushlight.no_grad():
-        state = {key: value.numpy() for key, value in models["torch"].state_dict().items()}
-        for key, value in models["rushlight"].state_dict().items():
-            value.copy_(rushlight.from_numpy(state[key].copy()))
+    columns = systems(is_compiled)
+    for key, (system, compiling) in columns.items():
+        models[key], steps[key] = training_step(system, name, compiling)
+    state = {key: value.numpy().copy() for key, value in models["torch"].state_dict().items()}
+    for key, (system, _) in columns.items():
+        with system.no_grad():
+            for entry, value in models[key].state_dict().items():
+                value.copy_(system.from_numpy(state[entry].copy()))
     best, losses = dict.fromkeys(steps, float("inf")), {}
+    own = dict(best)
     for turn in range(WARM_UP + rounds):
         for key, step in steps.items():
-            start = time.perf_counter()
+            start, began = time.perf_counter(), time.thread_time()
             losses[key] = step()
             if turn >= WARM_UP:
                 best[key] = min(best[key], time.perf_counter() - start)
-    return {"seconds": best, "ratio": best["rushlight"] / best["torch"], "losses": losses}
+                own[key] = min(own[key], time.thread_time() - began)
+    ratio = best["rushlight"] / best["torch"]
+    return {"seconds": best, "own_seconds": own, "ratio": ratio, "losses": losses}
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -173,20 +199,27 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
     torch.set_num_threads(options.threads)
     table = {}
-    print(f"{HEADING}    ({options.threads} thread{'s' * (options.threads > 1)})")
+    extra = "".join([f" {key:>11s}" for key in list(systems(options.compiled))[2:]])
+    heading = HEADING.replace("   ratio", f"{extra}   ratio")
+    print(f"{heading}    ({options.threads} thread{'s' * (options.threads > 1)})")
     for name in MODELS:
         if options.k.lower() not in name.lower():
             continue
-        found = table[name] = run_model(name, options.rounds)
-        times = "".join(f" {found['seconds'][key] * 1e3:9.2f}ms" for key in found["seconds"])
+        found = table[name] = run_model(name, options.rounds, options.compiled)
         losses = " ".join(f"{loss:.4f}" for loss in found["losses"].values())
-        print(f"{name:34s}{times} {found['ratio']:7.2f}   {losses}", flush=True)
+        for label, kind in ((name, "seconds"), ("    own work", "own_seconds")):
+            if kind == "seconds" or options.compiled:
+                taken = found[kind]
+                times = "".join(f" {taken[key] * 1e3:9.2f}ms" for key in taken)
+                ratio = taken["rushlight"] / taken["torch"]
+                print(f"{label:34s}{times} {ratio:7.2f}   {losses}", flush=True)
     return table
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Training steps beside PyTorch's.")
     parser.add_argument("--threads", type=int, help="threads of both systems (default: 1, then 2)")
+    parser.add_argument("--compiled", action="store_true", help="also what either compiles")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--json", metavar="FILE", help="also write the table to FILE")
     parser.add_argument("-k", metavar="WORD", default="", help="only models whose name has WORD")
@@ -201,6 +234,7 @@ def main() -> None:
                 file = Path(folder) / "table.json"
                 words = ["--threads", str(threads), "--rounds", str(options.rounds)]
                 words += ["--json", str(file), "-k", options.k]
+                words += ["--compiled"] * options.compiled
                 subprocess.run([sys.executable, __file__, *words], check=True)
                 table.update(json.loads(file.read_text()))
     if options.json:

@@ -124,7 +124,7 @@ for _module, _names in (
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "__future__", "accelerator", "amp", "ao", "autograd", "backends", "compat", "compiler",
+        "__future__", "accelerator", "amp", "autograd", "backends", "classes", "compat", "compiler",
         "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional",
         "futures", "fx", "hub", "jit", "library", "linalg", "masked", "monitor", "mps",
         "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "profiler",
@@ -155,6 +155,9 @@ _host.serve(
 
 
 def _find(name: str) -> Any:
+    if name == "__all__":
+        # For `from rushlight import *`: the names that torch gives there.
+        return _import_module("rushlight.compat.publicnames").star_names()
     home = _FUNCTIONS.get(name)
     if home is not None:
         return getattr(_import_module(home), name)
@@ -174,41 +177,17 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-__all__ = [
-    "Size", "Tensor", "autograd", "device", "dtype", "enable_grad", "finfo", "get_default_dtype",
-    "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
-    "layout", "memory_format", "no_grad", "set_default_dtype", "set_grad_enabled",
-]  # fmt: skip
-
-
-def _native_text(*given: Any) -> Any:
-    from rushlight.codegen.eager import text_kernel
-
-    return text_kernel(*given)
-
-
-def _native_lowered(*given: Any) -> Any:
-    from rushlight.codegen.eager import lowered_kernel
-
-    return lowered_kernel(*given)
-
-
-def _native_loop(*given: Any) -> Any:
-    from rushlight.codegen.byhand import loop
-
-    return loop(*given)
-
-
-def _native_kernels() -> Any:
-    return _import_module("rushlight.codegen.kernels").available()
+def _native(module: str, name: str) -> Any:
+    """A function of the code generator, which is loaded when it is first called."""
+    return lambda *given: getattr(_import_module(f"rushlight.codegen.{module}"), name)(*given)
 
 
 # Native kernels are loaded with the first call that is large enough for them.
 _ports.fill(
-    native_text=_native_text,
-    native_lowered=_native_lowered,
-    native_loop=_native_loop,
-    native_kernels=_native_kernels,
+    native_text=_native("eager", "text_kernel"),
+    native_lowered=_native("eager", "lowered_kernel"),
+    native_loop=_native("byhand", "loop"),
+    native_kernels=_native("kernels", "available"),
 )
 
 if _config.anomaly:

@@ -27,6 +27,7 @@ EXTRAS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     ),
     "onnx": (("onnx", ("onnx",)), ("onnxruntime", ("onnxruntime",))),
     "mpi": (("mpi4py", ("mpi4py",)),),
+    "tensorboard": (("tensorboard", ("tensorboard",)), ("PIL", ("pillow",))),
 }
 
 COUNTS = ("entries", "names", "pairs", "samples", "errors", "blanks", "refused")

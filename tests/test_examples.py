@@ -37,3 +37,9 @@ def test_gpt_learns_and_repeats_itself(tmp_path):
 def test_mlp_learns():
     printed = run("train_mlp", "--steps", "300")
     assert float(re.search(r"test accuracy +([\d.]+)", printed)[1]) > 0.6
+
+
+def test_a_classifier_is_deployed(tmp_path):
+    printed = run("deploy_classifier", "--out", str(tmp_path / "out"), "--rows", "7")
+    assert "without a compiler: True" in printed
+    assert float(re.search(r"largest difference ([\d.e+-]+) over 7 rows", printed)[1]) < 1e-5

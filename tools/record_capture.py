@@ -1,5 +1,5 @@
-"""Record, with PyTorch, what `torch.compile` makes of the programs in tests/capture/features.py:
-graphs, operators in each, breaks. Writes tests/reference/capture/features.json."""
+"""Record, with PyTorch, what `torch.compile` makes of the programs in tests/capture/features.py and
+idioms.py: graphs, operators in each, breaks. Writes tests/reference/capture/{features,idioms}.json."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ import torch.nn.functional as F
 from torch import nn
 
 ROOT = pathlib.Path(__file__).parent.parent
-SOURCE = ROOT / "tests" / "capture" / "features.py"
-TARGET = ROOT / "tests" / "reference" / "capture" / "features.json"
+PROGRAMS = ROOT / "tests" / "capture"
+RECORDED = ROOT / "tests" / "reference" / "capture"
 
 
-def load():
+def load(name):
+    source = PROGRAMS / f"{name}.py"
     names = {
-        "__name__": "features",
+        "__name__": name,
         "torch": torch,
         "nn": nn,
         "F": F,
         "np": np,
         "graph_break": torch._dynamo.graph_break,
     }
-    module = type(sys)("features")
-    sys.modules["features"] = module
+    module = type(sys)(name)
+    sys.modules[name] = module
     module.__dict__.update(names)
-    exec(compile(SOURCE.read_text(), str(SOURCE), "exec"), module.__dict__)
+    exec(compile(source.read_text(), str(source), "exec"), module.__dict__)
     return {name: f for name, f in module.__dict__.items() if name.startswith("p_")}
 
 
@@ -60,13 +61,15 @@ def record(f):
 
 def main():
     os.environ.setdefault("TORCH_LOGS", "-all")
-    programs = load()
-    found = {name: record(f) for name, f in programs.items()}
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    header = {"torch": importlib.metadata.version("torch")}
-    lines = [f'"{name}": {json.dumps(value)}' for name, value in {"": header, **found}.items()]
-    TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    print(f"{len(found)} programs")
+    for name in ("features", "idioms"):
+        found = {program: record(f) for program, f in load(name).items()}
+        target = RECORDED / f"{name}.json"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        header = {"torch": importlib.metadata.version("torch")}
+        rows = {"": header, **found}.items()
+        lines = [f'"{program}": {json.dumps(value)}' for program, value in rows]
+        target.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        print(f"{name}: {len(found)} programs")
 
 
 if __name__ == "__main__":

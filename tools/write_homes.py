@@ -1,4 +1,4 @@
-"""Write rushlight/compat/homes.py: under which module of torch's each class or function is known.
+"""Write rushlight/compat/homes.json: under which module of torch's each class or function is known.
 
 Takes tests/compat/torch_homes.json, written by record_homes.py. `--check` fails where the file is
 out of date. A name stands in the table only if, where `torch` means rushlight, it leads to the
@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import textwrap
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -19,15 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 RECORD = ROOT / "tests" / "compat" / "torch_homes.json"
-PAGE = ROOT / "rushlight" / "compat" / "homes.py"
-HEAD = '''"""Where torch defines what is defined here: module -> torch's module -> names. Written by
-tools/write_homes.py."""
-
-from __future__ import annotations
-
-# fmt: off
-HOMES: dict[str, dict[str, str]] = {
-'''
+PAGE = ROOT / "rushlight" / "compat" / "homes.json"
 
 
 def at(module: str, name: str) -> Any:
@@ -65,20 +56,11 @@ def collect() -> dict[str, dict[str, set[str]]]:
 
 
 def page() -> str:
-    lines = [HEAD]
-    for own, homes in sorted(collect().items()):
-        lines.append(f'    "{own}": {{\n')
-        for home, names in sorted(homes.items()):
-            rows = textwrap.wrap(" ".join(sorted(names)), 82)
-            if len(rows) == 1 and len(home) + len(rows[0]) < 82:
-                lines.append(f'        "{home}": "{rows[0]}",\n')
-                continue
-            texts = [f'"{row} "' for row in rows[:-1]] + [f'"{rows[-1]}"']
-            lines.append(f'        "{home}": (\n')
-            lines += [f"            {text}\n" for text in texts]
-            lines.append("        ),\n")
-        lines.append("    },\n")
-    return "".join([*lines, "}\n"])
+    table = {
+        own: {home: " ".join(sorted(names)) for home, names in sorted(homes.items())}
+        for own, homes in sorted(collect().items())
+    }
+    return json.dumps(table, indent=1) + "\n"
 
 
 def main() -> int:

@@ -15,6 +15,7 @@ import platform
 import sys
 from collections.abc import Sequence
 from enum import Enum
+from importlib import import_module
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -364,6 +365,9 @@ def identity(value: Any) -> list[str]:
     if not isinstance(module, str) or not isinstance(name, str):
         raise Unencodable(f"{name_of(value)}, which has no name")
     found: Any = sys.modules.get(module)
+    if found is None and is_own(module):
+        # Where torch means Rushlight, classes say a module that nobody need have imported.
+        found = import_module(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is not value:

@@ -34,7 +34,7 @@ from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core import dispatch
 from rushlight.core.fake import FakeTensor, FakeTensorMode
-from rushlight.core.functional import FunctionalMode, FunctionalTensor, take_geometry
+from rushlight.core.functional import FunctionalMode, FunctionalTensor, ViewStep, take_geometry
 from rushlight.core.history import without_history
 from rushlight.core.node import output_meta
 from rushlight.core.op import OpOverload, find_overload
@@ -144,7 +144,7 @@ class Prepared:
         if entry.is_view or not (self.training and left.requires_grad):
             return start
         node, number, count = left._node, left._output_nr, len(entry.moves)
-        while count and is_move(node, entry.moves[count - 1].op):
+        while count and is_move(node, entry.moves[count - 1]):
             node, number, count = node.next_nodes[0], node.next_nrs[0], count - 1
         found: Any = without_history(start)
         part = found
@@ -158,13 +158,9 @@ class Prepared:
         return found
 
 
-def is_move(node: Any, view_op: OpOverload) -> bool:
+def is_move(node: Any, step: ViewStep) -> bool:
     """Whether a tensor that became a view of itself by an op left a node."""
-    if view_op.base_name in ("view", "slice"):
-        # Those of a resize_, which leaves none.
-        return False
-    inplace = find_overload("aten", f"{view_op.base_name}_", view_op._overloadname)
-    return type(node) is inplace.grad_rule.node_class
+    return step.inplace is not None and type(node) is step.inplace.grad_rule.node_class
 
 
 def has_node_of(value: Tensor, alias: Tensor) -> bool:
@@ -564,7 +560,7 @@ def ends_of_functions(outputs: Sequence[Any], primals: Sequence[Any]) -> list[Gr
     """Where backwards of autograd Functions lead besides to primals: they may do more than compute
     gradients, so they run wherever they lead."""
     known = {primal.grad_fn for primal in primals}
-    nodes = below([value.grad_fn for value in outputs])
+    nodes = below([value.grad_fn for value in outputs if value.grad_fn is not None])
     functions = below([node for node in nodes if isinstance(node, BackwardCFunction)])
     return [GradientEdge(n, 0) for n in functions if not n.next_functions and n not in known]
 

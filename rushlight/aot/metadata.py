@@ -17,6 +17,7 @@ from typing import Any
 from rushlight.aot.subclasses import Layout, flatten, has_subclass, layouts_of, map_parts
 from rushlight.autograd.function import BackwardCFunction
 from rushlight.base.errors import error
+from rushlight.core.extras import ViewInfo
 from rushlight.core.functional import (
     FunctionalMode,
     FunctionalStorage,
@@ -149,6 +150,8 @@ class OutputFacts:
     from_start: bool = False
     # An earlier output that is another tensor over the same elements: the graph may give one.
     twin: int | None = None
+    # A view of a wrapper, whose chain nobody knows, that was begun without grad mode.
+    is_unseen: bool = False
 
     @property
     def rebuilt(self) -> bool:
@@ -248,7 +251,7 @@ def memory_of(value: Any) -> int | None:
 def has_memory_of(value: Any, source: Any) -> bool:
     """Whether what a value is made of lies in memory of what another is made of: parts of a wrapper
     may have been set to other memory."""
-    memory = {memory_of(part) for part in functional_parts(source)}
+    memory = parts_memory(source)
     return all([memory_of(part) in memory for part in functional_parts(value)])
 
 
@@ -444,6 +447,9 @@ def input_facts(
         )
     if sets and any([storage.is_given for storage in storages]):
         raise error("RL0743")
+    if sets and found.is_view and found.requires_grad:
+        # Its history would go on as that of its base.
+        raise error("RL0611", name="set_")
     if sets and any([storage.writes for storage in originals]):
         raise error("RL0633", use="written")
     return found
@@ -512,6 +518,8 @@ class Classifier:
             kind, base, chain = self.kind_of(value, position)
             if kind is not OutputKind.IS_INPUT:
                 refuse_released(value)
+            if kind is OutputKind.FRESH and is_traceable_wrapper_subclass(value):
+                self.refuse_parts_of_inputs(value, position)
             symbolic = frozenset(
                 dim for dim, size in enumerate(sizes_of(value)) if isinstance(size, SymInt)
             )
@@ -528,6 +536,7 @@ class Classifier:
                     value._is_view(),
                     kind is OutputKind.ALIAS_OF_INPUT and self.is_from_start(value, base or 0),
                     self.twin_before(value, position) if kind is OutputKind.FRESH else None,
+                    is_unseen=chain is None and is_begun_quietly(value),
                 )
             )  # fmt: skip
         return found, self.bases
@@ -574,6 +583,12 @@ class Classifier:
                 if other.requires_grad:
                     return OutputKind.ALIAS_OF_OUTPUT, place, None
         return OutputKind.FRESH, None, None
+
+    def refuse_parts_of_inputs(self, value: Any, position: int) -> None:
+        """Refuse a wrapper that is no view of an input, and is made of parts that are."""
+        for part in functional_parts(value):
+            if any([memory_of(part) in parts_memory(source) for source in self.inputs]):
+                raise error("RL0761", position=position)
 
     def chain_from_input(self, value: FunctionalTensor, source: int) -> tuple[ViewStep, ...] | None:
         """The views that lead from an input as the function leaves it to an output."""
@@ -692,6 +707,15 @@ def chain_between(base: Any, value: Any) -> tuple[ViewStep, ...] | None:
 
 def chain_of(value: Any) -> tuple[ViewStep, ...] | None:
     return value.chain if isinstance(value, FunctionalTensor) else None
+
+
+def parts_memory(value: Any) -> set[int | None]:
+    return {memory_of(part) for part in functional_parts(value)}
+
+
+def is_begun_quietly(value: Tensor) -> bool:
+    """Whether autograd knows a tensor as a view taken without grad mode, or a view of such."""
+    return value._view is not None and value._view.kind == ViewInfo.NO_GRAD
 
 
 def is_split(value: Any) -> bool:

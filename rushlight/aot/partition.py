@@ -161,16 +161,18 @@ def min_cut_rematerialization_partition(
     return split(joint_module, saved, num_fwd_outputs)
 
 
+def is_part(node: Node) -> bool:
+    """Whether a call gives a view, or one of several."""
+    return is_view(node) or node.target is operator.getitem
+
+
 def memory_of_outputs(graph: Graph) -> set[Node]:
     """What has the memory of what is returned: two results are not one tensor."""
     found: set[Node] = set()
     for value in flat_outputs(graph):
-        if isinstance(value, Node):
+        while isinstance(value, Node):
             found.add(value)
-        while isinstance(value, Node) and is_view(value) and value.args:
-            value = value.args[0]
-        if isinstance(value, Node):
-            found.add(value)
+            value = value.args[0] if is_part(value) and value.args else None
     return found
 
 

@@ -60,6 +60,8 @@ class QuickBackward(BASE):  # type: ignore[misc]
         ]
 
     def apply(self, grads: tuple[Any, ...], needs: tuple[bool, ...] | None) -> tuple[Any, ...]:
+        if not any([grad is not None for grad in grads]):
+            return (None,) * len(self.next_nodes)
         state = LOCAL.state
         slots = self.saved_slots
         if state.grad or slots is None or state.layers:

@@ -186,12 +186,12 @@ class TrainingRun:
             if entry.is_split or entry.kind is OutputKind.CUSTOM_VIEW
         }
         # Results that are one tensor for the caller: one of them has its gradient.
-        self.repeated = {
-            offset + same
+        self.firsts = {
+            offset + place: offset + e.first
             for place, e in enumerate(self.facts.outputs)
             if e.first is not None
-            for same in (e.first, place)
         }
+        self.repeated = {*self.firsts, *self.firsts.values()}
 
     def __call__(self, args: list[Any]) -> list[Any]:
         results = CompiledFunction.apply(self, *args)
@@ -254,7 +254,8 @@ class CompiledFunction(Function):
             else value
             for place, value in enumerate(values)
         ]
-        separate(results, [place for place in plan.tangent_places if place not in plan.repeated])
+        separate(results, plan.tangent_places, plan.firsts)
+        keep_apart(results, plan.tangent_places, plan.hidden)
         saved = outputs[count:]
         first_number = len(saved) - plan.saved_numbers
         ctx.save_for_backward(*[unlinked(tensor) for tensor in saved[:first_number]])
@@ -293,6 +294,9 @@ class CompiledFunction(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
         plan = ctx.plan
+        if not any([grad is not None for grad in grads]):
+            # No gradient arrives, as where results were detached: what was saved may be gone.
+            return (None,) * len(ctx.needs_input_grad)
         if ctx.lost:
             raise error("RL0624", shape=tuple(ctx.lost[0].shape))
         if plan.gives_up_memory and not plan.asks_for_memory:
@@ -387,14 +391,25 @@ def unlinked(value: Any) -> Any:
     return value.detach() if isinstance(value, Tensor) and value._is_view() else value
 
 
-def separate(results: list[Any], places: Sequence[int]) -> None:
+def separate(results: list[Any], places: Sequence[int], firsts: dict[int, int]) -> None:
     """Make results that the function gave as several tensors several, where the graph, in which
-    equal nodes are one, gives one."""
+    equal nodes are one, gives one; those that it gave as one are the first."""
     seen: set[int] = set()
     for place in places:
-        if id(results[place]) in seen:
-            results[place] = results[place].view(sizes_of(results[place]))
+        if place in firsts:
+            results[place] = results[firsts[place]]
+        elif id(results[place]) in seen:
+            results[place] = results[place].detach()
         seen.add(id(results[place]))
+
+
+def keep_apart(results: list[Any], tangents: Sequence[int], hidden: set[int]) -> None:
+    """Make results without a gradient tensors of their own where the graph gives one for them and
+    for a result with a gradient: what is marked as having none must not be that."""
+    differentiable = {id(results[place]) for place in tangents}
+    for place, value in enumerate(results):
+        if id(value) in differentiable and place not in tangents and place not in hidden:
+            results[place] = value.detach()
 
 
 def like(tensor: Tensor) -> Likeness:
@@ -560,7 +575,11 @@ def untouched_stay_valid(
     for (node, place, _, version), tensor in zip(saved, kept, strict=True):
         assert tensor._counter is not None
         if version == before[id(tensor._counter)] and not shares_memory(tensor, written):
-            node.saved_slots[place] = new_saved(tensor)
+            slot = node.saved_slots[place]
+            if isinstance(slot, SavedTensor) and slot.output_nr >= 0:
+                slot.version = tensor._counter.value
+            else:
+                node.saved_slots[place] = new_saved(tensor)
 
 
 def saved_under(
@@ -575,7 +594,7 @@ def saved_under(
             continue
         for place, slot in enumerate(node.saved_slots):
             is_wrapped = isinstance(slot, SavedTensor)
-            if is_wrapped and (slot.unpack_hook is not None or slot.output_nr >= 0):
+            if is_wrapped and slot.unpack_hook is not None:
                 continue
             tensor = slot.tensor if is_wrapped else slot
             if tensor is not None and any([tensor._counter is c for c in counters]):
@@ -701,7 +720,7 @@ def rebuild(
         is_unknown = any([has_symbols(step.args) for step in entry.chain or ()])
         if is_written and (is_unknown or not is_plain):
             raise error("RL0630", shape=tuple(base.shape), strides=strides_of(base))
-        quiet = entry.is_quiet or any([step.quiet for step in entry.chain or ()])
+        quiet = entry.is_quiet or entry.is_unseen or any([s.quiet for s in entry.chain or ()])
         with changed(grad=LOCAL.state.grad and not quiet):
             made = base.as_strided(sizes_of(graph_output), strides_of(graph_output), offset)
         if made._dtype is not graph_output._dtype:

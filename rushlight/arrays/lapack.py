@@ -98,7 +98,8 @@ def solved(factors: Any, pivots: Any, values: Any, adjointed: bool) -> Any:
         return None
     call, integer = found
     matrices, result = by_column(factors, batch), by_column(values, batch)
-    order = np.broadcast_to(pivots, batch + pivots.shape[-1:]).reshape(count, -1).astype(integer)
+    order = np.broadcast_to(pivots, batch + pivots.shape[-1:]).reshape(count, -1)
+    order = order.astype(integer, order="C")
     n, nrhs, info = np.array(size, integer), np.array(width, integer), np.zeros((), integer)
     places = [ctypes.c_void_p(number.ctypes.data) for number in (n, nrhs, info)]
     form = ctypes.c_char_p(b"C" if adjointed else b"N")

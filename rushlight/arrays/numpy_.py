@@ -284,6 +284,31 @@ def special(name: str, module: str = "special") -> Any:
     return staticmethod(call)
 
 
+def where(mask: Any, x: Any, y: Any) -> Any:
+    """np.where, which takes a branch for each element: where masks are no runs it goes wrong half
+    of the time, and exchanging bits does not."""
+    one = x if type(x) is np.ndarray and x.ndim else y
+    if type(one) is not np.ndarray or one.size < FEW or type(mask) is not np.ndarray:
+        return np.where(mask, x, y)
+    if one.dtype != np.float32 or mask.dtype != np.bool_ or mask.shape != one.shape:
+        return np.where(mask, x, y)
+    if not mask.flags.c_contiguous:
+        return np.where(mask, x, y)
+    sides = []
+    for side in (x, y):
+        if type(side) is float or type(side) is int:
+            side = np.array(side, one.dtype)
+        if type(side) is not np.ndarray or side.dtype != one.dtype:
+            return np.where(mask, x, y)
+        if side.ndim and (side.shape != one.shape or not side.flags.c_contiguous):
+            return np.where(mask, x, y)
+        sides.append(side.view(np.int32))
+    chosen = np.negative(mask.view(np.int8)).astype(np.int32)
+    chosen &= np.bitwise_xor(*sides)
+    chosen ^= sides[1]
+    return chosen.view(one.dtype)
+
+
 class Math:
     """What a `scalar` text may call: NumPy's functions under torch-like names."""
 
@@ -331,7 +356,7 @@ class Math:
     bitwise_not = np.invert
     left_shift = staticmethod(shift(np.left_shift))
     right_shift = staticmethod(shift(np.right_shift))
-    where = staticmethod(np.where)
+    where = staticmethod(where)
 
     abs = np.absolute
     sign = staticmethod(sign)

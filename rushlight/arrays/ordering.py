@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.numpy_ import is_narrow
+from rushlight.arrays.numpy_ import BLOCK, is_narrow
 
 # Shorter rows are sorted as they are: packing keys would cost more than it saves.
 PACK_FROM = 256
@@ -25,6 +25,56 @@ def comparable(array: Any) -> Any:
     return array
 
 
+def order_bits(array: Any) -> Any:
+    """int64 in the order of values of at most 32 bits."""
+    if array.dtype.kind == "f":
+        # One NaN, one zero; then the bits of floats order like sign-magnitude integers.
+        bits = np.where(array != array, np.float32(np.nan), array + np.float32(0)).view(np.int32)
+        bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    else:
+        bits = array
+    return bits.astype(np.int64)
+
+
+def first_places(rows: Any, k: int, largest: bool) -> Any:
+    """Where the first k of each row's stable order are; None for dtypes and sizes that are not
+    packed. Where k is a small part of a row, only what may be among them is sorted."""
+    size = rows.shape[-1]
+    if rows.dtype.itemsize > 4 or size < 16:
+        return None
+    flat = rows.reshape(-1, size)
+    order = np.empty((len(flat), k), np.int64)
+    step = max(1, BLOCK // size)
+    find = among_candidates if k * 8 <= size >= PACK_FROM else among_all
+    for start in range(0, len(flat), step):
+        order[start : start + step] = find(flat[start : start + step], k, largest)
+    return order.reshape(*rows.shape[:-1], k)
+
+
+def among_all(rows: Any, k: int, largest: bool) -> Any:
+    # A key is a value and its place: no two are equal.
+    keys = packed_keys(rows, largest, 16)
+    keys.partition(k - 1, axis=-1)
+    chosen = keys[:, :k]
+    chosen.sort(axis=-1)
+    return chosen & 0xFFFFFFFF
+
+
+def among_candidates(rows: Any, k: int, largest: bool) -> Any:
+    last = rows.shape[1] - k if largest else k - 1
+    bounds = np.partition(rows, last, axis=-1)[:, last : last + 1]
+    candidate = rows >= bounds if largest else rows <= bounds
+    if rows.dtype.kind == "f":
+        candidate |= (rows != rows) if largest else (bounds != bounds)
+    places = np.flatnonzero(candidate)
+    row, column = np.divmod(places, rows.shape[1])
+    keys = order_bits(rows.reshape(-1)[places])
+    keys = (~keys if largest else keys) << 32 | column
+    sorted_ = np.lexsort((keys, row))
+    starts = np.searchsorted(row, np.arange(len(rows)))
+    return column[sorted_[starts[:, None] + np.arange(k)]]
+
+
 def packed_keys(array: Any, descending: bool, least: int = PACK_FROM) -> Any:
     """(value, position) as one int64 whose order is a stable order of values; None if too wide, or
     where rows are shorter than `least`.
@@ -33,13 +83,7 @@ def packed_keys(array: Any, descending: bool, least: int = PACK_FROM) -> Any:
     """
     if array.dtype.itemsize > 4 or array.shape[-1] < least:
         return None
-    if array.dtype.kind == "f":
-        # One NaN, one zero; then the bits of floats order like sign-magnitude integers.
-        bits = np.where(array != array, np.float32(np.nan), array + np.float32(0)).view(np.int32)
-        bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-    else:
-        bits = array
-    keys = bits.astype(np.int64)
+    keys = order_bits(array)
     if descending:
         keys = ~keys
     return (keys << 32) | np.arange(array.shape[-1], dtype=np.int64)

@@ -8,6 +8,7 @@ An attribute is looked up once and then kept: do not use this for modules that r
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from types import ModuleType
@@ -20,8 +21,24 @@ LISTENERS: list[Callable[[str, str], None]] = []
 
 
 def tell_missing(module: str, name: str) -> None:
-    for listener in LISTENERS:
-        listener(module, name)
+    if not QUIET.count:
+        for listener in LISTENERS:
+            listener(module, name)
+
+
+class Quiet(threading.local):
+    """Within it, this thread tells no listener: it looks through names that may be missing."""
+
+    count = 0
+
+    def __enter__(self) -> None:
+        self.count += 1
+
+    def __exit__(self, *details: object) -> None:
+        self.count -= 1
+
+
+QUIET = Quiet()
 
 
 class LazyModule(ModuleType):
@@ -96,7 +113,8 @@ def namespace(
         else:
             found = None if make is None else make(name)
             if found is None:
-                if LISTENERS:
+                # Where another function asks this one, it may know the name itself.
+                if LISTENERS and vars(sys.modules[module]).get("__getattr__") is __getattr__:
                     tell_missing(module, name)
                 raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if keep:

@@ -23,5 +23,5 @@ def is_on(topic: str) -> bool:
 def write(topic: str, text: str) -> None:
     """Tell the user about a topic, where asked for."""
     if is_on(topic):
-        for line in text.splitlines():
+        for line in text.strip("\n").splitlines():
             print(f"[{topic}] {line}", file=sys.stderr)

@@ -123,6 +123,17 @@ def register_pytree_node(
     )
 
 
+# Classes of named tuples -> the names that texts of specs have for them.
+NAMEDTUPLE_NAMES: dict[type[Any], str] = {}
+
+
+def _register_namedtuple(cls: type[Any], *, serialized_type_name: str) -> None:
+    """Gives a class of named tuples, which are nodes anyway, a name for texts of specs."""
+    if cls in NAMEDTUPLE_NAMES or not is_namedtuple_class(cls):
+        fail("RL0201", ValueError, node=cls)
+    NAMEDTUPLE_NAMES[cls] = serialized_type_name
+
+
 def register_sequence_node(cls: type[Any]) -> None:
     """Makes a tuple subclass, built from the sequence of its items, a node of its own type."""
     register_pytree_node(cls, lambda tree: (list(tree), None), lambda values, _: cls(values))

@@ -488,6 +488,19 @@ REASONS: dict[str, Reason] = {
         "backward.",
         "Write before the tensor becomes smaller, or make a view instead of changing it in place.",
     ),
+    "RL0761": Reason(
+        "output {position} of a compiled function is a wrapper made of tensors that share memory "
+        "with those of an argument, and is no view of it",
+        "A graph gives values, of which the output is put together anew.",
+        "Return a clone, or a view of the argument.",
+    ),
+    "RL0762": Reason(
+        "a write to a view by strides of shape {sizes}, which shows memory outside of the tensor "
+        "of shape {source} that it was taken of, cannot be traced",
+        "In a graph a write gives that tensor a new value, which the rest of the memory is no part "
+        "of.",
+        "Take the view of a tensor that has all of the memory.",
+    ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
         "They are arguments of its graphs, in the order in which the module had them.",
@@ -695,6 +708,17 @@ REASONS: dict[str, Reason] = {
         "these cache artifacts cannot be used: they are damaged, or another version wrote them",
         "They are taken as a whole or not at all.",
         "Save them again with torch.compiler.save_cache_artifacts().",
+    ),
+    "RL0821": Reason(
+        "Constraints violated ({name})! You marked {name} as dynamic, but the program makes it the "
+        "constant {number}",
+        "A branch or a shape of the program is right for that size only.",
+        "Use torch._dynamo.maybe_mark_dynamic, or do not mark it.",
+    ),
+    "RL0822": Reason(
+        "{name} would be compiled again: {missed}",
+        "torch._dynamo.config.error_on_recompile is set.",
+        "Call it with arguments like those before, or switch error_on_recompile off.",
     ),
     "RL0840": Reason(
         "cpu_level must be empty or one of {known}, got {level!r}",

@@ -201,6 +201,17 @@ EXPORT_REASONS: dict[str, Reason] = {
         "The C compiler {compiler} failed: {text}",
         remedy="Name another one in the environment variable CC.",
     ),
+    "RL1590": Reason(
+        "Tried to instantiate class '{name}', but it does not exist! Ensure that it is registered "
+        "via torch::class_",
+        "Classes of torch.classes are registered by compiled libraries, which are PyTorch's.",
+        "Write the class in Python; for export, lift its state to tensors.",
+    ),
+    "RL1591": Reason(
+        "Rushlight does not support {what} (RL1591).",
+        "It was compiled for PyTorch's tensors.",
+        "Define its operators with torch.library.custom_op.",
+    ),
     "RL1593": Reason(
         "Packages are made without the settings {names}; known is {known}",
         "A setting that changes nothing would only seem to be one.",

@@ -47,7 +47,7 @@ def refused(path: str, code: str) -> Any:
     return refuse
 
 
-def accept(cls: type, **options: Any) -> None:
+def accept(cls: type, /, **options: Any) -> None:
     """Subclasses may be defined, with whatever options the real class takes."""
 
 

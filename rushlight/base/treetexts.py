@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
 
 from rushlight.base.errors import fail
-from rushlight.base.pytree import LEAF, SUPPORTED_NODES, TreeSpec, tree_map
+from rushlight.base.pytree import LEAF, NAMEDTUPLE_NAMES, SUPPORTED_NODES, TreeSpec, tree_map
 
 PROTOCOL = 1
 BUILTIN_NAMES: dict[Any, str] = {
@@ -22,17 +22,32 @@ BUILTIN_NAMES: dict[Any, str] = {
     OrderedDict: "collections.OrderedDict",
     defaultdict: "collections.defaultdict",
     deque: "collections.deque",
+    namedtuple: "collections.namedtuple",
 }
 
 
-def name_of(kind: Any, context: Any) -> str:
+def name_of(kind: Any) -> str:
     if kind in BUILTIN_NAMES:
         return BUILTIN_NAMES[kind]
     name = SUPPORTED_NODES[kind].serialized_type_name
     if name is None:
-        # A named tuple is known by its class, which its context holds.
-        fail("RL0213", NotImplementedError, node=context if isinstance(context, type) else kind)
+        fail("RL0213", NotImplementedError, node=kind)
     return name
+
+
+def namedtuple_name(cls: Any) -> str:
+    """The name of a class of named tuples, which the context of a spec holds."""
+    name = NAMEDTUPLE_NAMES.get(cls)
+    if name is None:
+        fail("RL0213", NotImplementedError, node=cls)
+    return name
+
+
+def namedtuple_called(name: Any) -> Any:
+    for cls, known in NAMEDTUPLE_NAMES.items():
+        if known == name:
+            return cls
+    fail("RL0214", NotImplementedError, name=name)
 
 
 def type_named(name: str) -> Any:
@@ -48,7 +63,7 @@ def type_named(name: str) -> Any:
 def as_data(spec: TreeSpec) -> dict[str, Any]:
     if spec.is_leaf():
         return {"type": None, "context": None, "children_spec": []}
-    name = name_of(spec.type, spec.context)
+    name = name_of(spec.type)
     to_data = SUPPORTED_NODES[spec.type].to_dumpable_context
     context: Any
     if spec.type is defaultdict:
@@ -58,6 +73,8 @@ def as_data(spec: TreeSpec) -> dict[str, Any]:
             "default_factory_name": getattr(factory, "__qualname__", None),
             "dict_context": keys,
         }
+    elif spec.type is namedtuple:
+        context = namedtuple_name(spec.context)
     elif to_data is not None:
         context = to_data(spec.context)
     else:
@@ -85,6 +102,8 @@ def from_data(data: Any) -> TreeSpec:
             fail("RL0218", ImportError, module=module, name=name)
         factory = None if home is None else getattr(home, name)
         context = [factory, context["dict_context"]]
+    elif kind is namedtuple:
+        context = namedtuple_called(context)
     elif from_context is not None:
         context = from_context(context)
     else:

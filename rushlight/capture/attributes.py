@@ -360,8 +360,12 @@ class Attributes(Tracing):
                 raise raise_user(AttributeError, f"property '{name}' has no setter")
             self.call(Obj(found.fset, const(found.fset)), [v, value], {})
             return
-        if isinstance(getattr(type(found), "__set__", None), types.FunctionType):
-            raise Break(f"descriptor {type(found).__name__}")
+        setter = getattr(type(found), "__set__", None)
+        if isinstance(setter, types.FunctionType):
+            self.guard_descriptor(cls, name, found)
+            given = [Obj(found, const(found)), v, value]
+            self.call(Obj(setter, const(setter)), given, {})
+            return
         self.write_attribute(v, name, value)
 
     def delattr(self, v: Any, name: str) -> None:
@@ -371,12 +375,27 @@ class Attributes(Tracing):
         if not isinstance(v, New | Obj) or cls.__delattr__ is not object.__delattr__ or has_own:
             raise Break(f"delete attribute {name}")
         if isinstance(v, Obj):
-            self.present(self.getattr(v, name))
-            self.write_outside(v, v.value, name, NULL)
+            self.delete_outside(v, name)
             return
         if name not in v.attrs:
             raise raise_user(AttributeError, name)
         del v.attrs[name]
+
+    def delete_outside(self, v: Obj, name: str) -> None:
+        """Take an attribute from an object of the outside, which has it from there or from the
+        program."""
+        self.present(self.getattr(v, name))
+        fields = getattr(v.value, "__dict__", None)
+        if fields is None or self.world.is_module(v.value):
+            raise Break(f"delete attribute {name}")
+        if name in fields:
+            self.present(Lazy(fields[name], v.source.attr(name)))
+            self.write_outside(v, v.value, name, NULL)
+            return
+        # The outside never sees it.
+        self.guard("unshadowed", v.source, name)
+        self.overlay[id(v.value), name] = NULL
+        self.effects.pop((id(v.value), name), None)
 
     # -- types and truth ---------------------------------------------------------------------------
 

@@ -13,7 +13,9 @@ from rushlight.autograd.backward import grad
 from rushlight.capture.outcomes import Break
 from rushlight.capture.recording import HOOK, NATIVE, PART
 from rushlight.capture.values import Const, Tensor
+from rushlight.core.device import strided
 from rushlight.core.node import AccumulateGrad
+from rushlight.core.tensor import Tensor as RealTensor
 
 __all__ = ["call"]
 
@@ -34,7 +36,9 @@ def call(t: Any, tensor: Tensor, args: list[Any], kwargs: dict[str, Any]) -> Con
             )
     except Exception as error:
         raise Break(f"Tensor.backward: {error}") from error
-    for value, v in leaves:
+    for (value, v), gradient in zip(leaves, found):
+        if gradient is not None:
+            check_layout(t, value, v, gradient)
         write_pending(t, value, v)
     t.note_effects(writes=True, draws=False, may_raise=False)
     run = t.recording.add("call_method", "backward", [t.node(tensor)], {}, None)
@@ -85,6 +89,17 @@ def is_hooked(leaf: Any) -> bool:
 
 def unsettled(text: str, names: Any) -> str:
     return f"{text}._node is not None or {names.constant(is_hooked)}({text})"
+
+
+def check_layout(t: Any, value: Any, v: Tensor, gradient: Any) -> None:
+    """A gradient that is added to another one is laid out as that is."""
+    if gradient.layout is not strided:
+        raise Break("Tensor.backward with a sparse gradient")
+    before = t.real(t.getattr(v, "grad"))
+    if isinstance(before, Tensor):
+        is_alike = before.example.stride() == v.example.stride()
+        if not is_alike or t.world.tensor_type(before) is not RealTensor:
+            raise Break("Tensor.backward to a gradient with another layout")
 
 
 def write_pending(t: Any, value: Any, v: Tensor) -> None:

@@ -397,9 +397,9 @@ def builtin_copy(t: Any, v: Any) -> Any:
 def is_copied_plainly(cls: Any, method: str) -> bool:
     """Whether a copy of an instance has a copy of its attributes, and nothing else is known."""
     names = (method, "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__slots__")
-    return not issubclass(cls, BaseException) and all(
-        getattr(cls, name, None) is getattr(object, name, None) for name in names
-    )
+    if issubclass(cls, BaseException) or cls.__new__ is not object.__new__:
+        return False
+    return all(getattr(cls, name, None) is getattr(object, name, None) for name in names)
 
 
 def builtin_deepcopy(t: Any, v: Any) -> Any:

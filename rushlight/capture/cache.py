@@ -16,17 +16,18 @@ import threading
 import types
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.base import logs
+from rushlight.base import errors, logs
 from rushlight.base.callthrough import watched
 from rushlight.base.counters import counters
 from rushlight.capture import breaks, hints, prefixes
 from rushlight.capture.bytecode import Decoded, Micro, check_version
 from rushlight.capture.calls import Tracer
 from rushlight.capture.emit import CELLS, Emitter
-from rushlight.capture.exc import FailOnRecompileLimitHit
+from rushlight.capture.exc import FailOnRecompileLimitHit, RecompileError
 from rushlight.capture.failures import NoNativeForm
 from rushlight.capture.frame import Frame
 from rushlight.capture.guards import Names, described, first_missed
@@ -40,9 +41,11 @@ from rushlight.capture.tracer import Guard
 from rushlight.capture.values import NULL, Cell, Handled, Lazy
 from rushlight.capture.world import World
 
-__all__ = ["Capture", "CompiledCode", "Options"]
+__all__ = ["Capture", "CompiledCode", "Options", "forget_counts"]
 
 MAX_RESTARTS = 24
+# How many entries all captures made of a code object.
+TOTALS: Counter[types.CodeType] = Counter()
 NOT_CAPTURED = prefixes.GENERATOR_FLAGS
 
 
@@ -50,6 +53,11 @@ def is_of_python(function: types.FunctionType) -> bool:
     """Whether a function is of Python's own library, which runs as it is behind a break."""
     home = str(function.__globals__.get("__name__", ""))
     return home.partition(".")[0] in sys.stdlib_module_names
+
+
+def forget_counts() -> None:
+    """Let every code object be compiled as often as if it never was."""
+    TOTALS.clear()
 
 
 class Jump:
@@ -64,19 +72,28 @@ class Jump:
 
 def drive(result: Any) -> Any:
     while type(result) is Jump:
-        result = result.function(result.payload)
+        function, payload = result.function, [result.payload]
+        # What the program lets go of is not kept alive from here.
+        result = None
+        result = function(payload.pop())
     return result
 
 
 class Options:
-    """What a capture is asked to do. `limit` gives how many entries a code object may have,
-    `learns` whether numbers and sizes that change become symbols, `starts_dynamic` whether
-    they are symbols from the start where `dynamic` leaves that open."""
+    """What a capture is asked to do. `limit` gives how many entries a code object may have, `total`
+    how many in all captures, `fails_at_limit` whether more is an error, `fails_again` whether a
+    second one is. `learns` says whether numbers and sizes that change become symbols,
+    `keeps_numbers` whether numbers do not, `starts_dynamic` whether they are symbols from the start
+    where `dynamic` leaves that open."""
 
     def __init__(self, *, fullgraph: bool = False, dynamic: bool | None = None) -> None:
         self.fullgraph = fullgraph
         self.dynamic = dynamic
         self.limit: Callable[[], int] = lambda: 8
+        self.total: Callable[[], int] = lambda: 256
+        self.fails_at_limit: Callable[[], bool] = lambda: False
+        self.fails_again: Callable[[], bool] = lambda: False
+        self.keeps_numbers: Callable[[], bool] = lambda: False
         self.learns: Callable[[], bool] = lambda: True
         self.starts_dynamic: Callable[[], bool] = lambda: False
 
@@ -339,7 +356,7 @@ class CompiledCode:
             is_stale = version != self.version  # another thread added entries meanwhile
             if is_stale:
                 is_ready = True
-            elif len(self.entries) >= self.capture.options.limit():
+            elif self.is_full():
                 self.refuse_more(values)
                 is_ready = False
             else:
@@ -376,20 +393,27 @@ class CompiledCode:
             self.capture.note_break(f"active: {obstacle}", self.code, line)
         return obstacle is not None
 
+    def is_full(self) -> bool:
+        """Whether there is to be no further entry, for this capture or for all."""
+        options = self.capture.options
+        return len(self.entries) >= options.limit() or TOTALS[self.code] >= options.total()
+
     def refuse_more(self, values: tuple[Any, ...]) -> None:
-        limit = self.capture.options.limit()
-        name = self.code.co_qualname
-        if self.capture.options.fullgraph:
-            raise FailOnRecompileLimitHit(
-                f"{name} was compiled {limit} times (recompile_limit), and no version fits; the "
-                f"last was for {self.why_last_missed(values)}"
-            )
+        options = self.capture.options
+        count, which = len(self.entries), "recompile_limit"
+        if count < options.limit():
+            count, which = TOTALS[self.code], "accumulated_recompile_limit"
+        text = (
+            f"{self.code.co_qualname} was compiled {count} times ({which}), and no version fits; "
+            f"the last was for {self.why_last_missed(values)}"
+        )
+        if options.fullgraph or options.fails_at_limit():
+            raise FailOnRecompileLimitHit(text)
         if not self.warned:
             self.warned = True
             warnings.warn(
-                f"{name} was compiled {limit} times (recompile_limit), and no version fits; the "
-                f"last was for {self.why_last_missed(values)}. It runs uncompiled from now on "
-                "where none fits. torch._dynamo.config.recompile_limit raises the limit",
+                f"{text}. It runs uncompiled from now on where none fits. "
+                f"torch._dynamo.config.{which} raises the limit",
                 stacklevel=4,
             )
 
@@ -401,6 +425,9 @@ class CompiledCode:
             except ValueError:
                 continue
         scope[CELLS] = cells
+        if self.entries and self.capture.options.fails_again():
+            missed = self.why_last_missed(values)
+            raise errors.error("RL0822", RecompileError, name=self.code.co_qualname, missed=missed)
         for guards in self.guards:
             self.learn(guards, scope)
         counters["frames"]["total"] += 1
@@ -418,6 +445,7 @@ class CompiledCode:
         if self.entries:
             self.tell_recompile(scope)
         self.entries.insert(0, entry)
+        TOTALS[self.code] += 1
         self.lines.insert(0, self.line)
         self.build()
         return True
@@ -452,11 +480,19 @@ class CompiledCode:
             if kind == "tensor":
                 changed = world.changed_sizes(expected, value)
                 self.dynamic |= {source.size(dim) for dim in changed}
-            elif type(value) is type(expected) and world.may_be_dynamic(expected, value):
+            elif (
+                type(value) is type(expected)
+                and world.may_be_dynamic(expected, value)
+                # What is read from the globals changes seldom.
+                and source.root.kind != "const"
+                and not self.capture.options.keeps_numbers()
+            ):
                 self.dynamic.add(source)
 
     def why_last_missed(self, values: tuple[Any, ...]) -> str:
         """What the newest entry expects and the values do not have."""
+        if not self.guards:
+            return "calls of other compilations"
         scope = dict(zip(self.parameter_names, values))
         return first_missed(self.guards[-1], scope, self.capture.world)
 
@@ -477,7 +513,9 @@ class CompiledCode:
             dynamic = self.dynamic - self.static
             world = self.capture.make_world()
             t = Tracer(world, dynamic)
-            t.assume_dynamic = self.capture.options.is_all_dynamic()
+            options = self.capture.options
+            t.assume_dynamic = options.is_all_dynamic()
+            t.keeps_numbers = options.keeps_numbers()
             try:
                 return self.attempt(t, values, cells, scope, stop)
             except Abandon as error:
@@ -489,6 +527,8 @@ class CompiledCode:
                     raise Break(need.reason) from None
                 stop = need.step
                 self.reason = need.reason
+            finally:
+                t.release()
         raise Break("too many restarts")
 
     def attempt(

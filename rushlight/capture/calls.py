@@ -8,6 +8,7 @@ import functools
 import inspect
 import sys
 import types
+import weakref
 from typing import Any
 
 from rushlight.capture import marks
@@ -172,6 +173,8 @@ class Tracer(Operators):
             named = self.real(Lazy(value.keywords, f.source.attr("keywords"))).items
             func = Lazy(value.func, f.source.attr("func"))
             return self.call(func, [*given, *args], {**named, **kwargs})
+        if type(value) is weakref.ReferenceType and not args and not kwargs:
+            return self.present(Lazy(value(), f.source.referent()))
         if isinstance(value, LRU_WRAPPER):
             wrapped = Lazy(value.__wrapped__, f.source.attr("__wrapped__"))
             return self.call(wrapped, args, kwargs)
@@ -225,9 +228,10 @@ class Tracer(Operators):
         new = Obj(cls.__new__, const(cls.__new__))
         made = self.real(self.call(new, [Obj(cls, const(cls)), *args], kwargs))
         if isinstance(made, New) and issubclass(made.cls, cls):
-            init = made.cls.__init__
+            kind: Any = made.cls
+            init = kind.__init__
             if isinstance(init, types.FunctionType):
-                self.guard("is", const(made.cls).attr("__init__"), init)
+                self.guard("is", const(kind).attr("__init__"), init)
                 self.call(Obj(init, const(init)), [made, *args], kwargs)
             elif init is not object.__init__:
                 raise Break(f"construct {cls.__name__}")

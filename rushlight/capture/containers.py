@@ -105,6 +105,11 @@ def update_dict(t: Any, v: Dict, *others: Any, **kwargs: Any) -> None:
     v.items.update(kwargs)
 
 
+def get_item(t: Any, v: Dict, key: Any, default: Any = Const(None)) -> Any:
+    found = t.item_of(v, t.key(key))
+    return default if found is None else found
+
+
 def pop_key(t: Any, v: Dict, key: Any, *default: Any) -> Any:
     return v.items.pop(t.key(key), *default)
 
@@ -125,7 +130,7 @@ def move_to_end(t: Any, v: Dict, key: Any, last: Any = Const(True)) -> None:
 
 
 DICT: dict[str, Method] = {
-    "get": lambda t, v, key, default=Const(None): v.items.get(t.key(key), default),
+    "get": get_item,
     "update": mutating(update_dict),
     "pop": mutating(pop_key),
     "popitem": mutating(pop_item),

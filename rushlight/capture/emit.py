@@ -100,6 +100,8 @@ class Emitter:
             return f"{owner}.cell_contents"
         if kind == "size":
             return f"{owner}.shape[{key}]"
+        if kind == "referent":
+            return f"{owner}()"
         if type(key) is Id:
             key = key.value
         is_plain = type(key) in (int, str, bool)
@@ -414,7 +416,9 @@ class Emitter:
     def write_attribute(self, v: Any, name: str, key: Any) -> list[str]:
         target = f"{self.read(v.source)}.{name}"
         value = self.t.overlay[key]
-        return [f"del {target}" if value is NULL else f"{target} = {self.rebuild(value)}"]
+        lines = [] if value is NULL else [f"{target} = {self.rebuild(value)}"]
+        is_gone = value is NULL or key in self.t.recreated
+        return [f"del {target}", *lines] if is_gone else lines
 
     def write_global(self, namespace: dict[str, Any], name: str) -> list[str]:
         value = self.rebuild(self.t.overlay[id(namespace), name])

@@ -10,6 +10,7 @@ __all__ = [
     "FailOnRecompileLimitHit",
     "InternalTorchDynamoError",
     "InvalidBackend",
+    "RecompileError",
     "TorchDynamoException",
     "Unsupported",
     "UserError",
@@ -55,6 +56,10 @@ class UserError(Unsupported):
 
 class FailOnRecompileLimitHit(TorchDynamoException):
     pass
+
+
+class RecompileError(TorchDynamoException):
+    """A function would be compiled again where that was to be an error."""
 
 
 class InvalidBackend(TorchDynamoException):

@@ -325,10 +325,11 @@ class Frame:
 
     def op_MATCH_CLASS(self, count: int) -> None:
         names, cls, v = self.t.python(self.pop()), self.pop(), self.pop()
-        if count and cls.value in MATCHED_WHOLE:
-            raise Break(f"match of {cls.value.__name__}")
         if not self.t.python(self.t.call(Obj(isinstance, const(isinstance)), [v, cls], {})):
             self.push(Const(None))
+            return
+        if count == 1 and not names and cls.value in MATCHED_WHOLE:
+            self.push(Seq(tuple, [v]))
             return
         places = self.t.python(self.t.getattr(cls, "__match_args__"))[:count] if count else ()
         found = []

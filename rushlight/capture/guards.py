@@ -161,11 +161,64 @@ def failing_test(guard: Guard, read: Callable[[Source], str], names: Names, worl
     return TESTS[kind](text, expected, names)
 
 
+def named(value: Any) -> str:
+    """An object as users know it: classes and functions by name."""
+    name = getattr(value, "__qualname__", None)
+    return name if isinstance(name, str) else repr(value)
+
+
+def of_world(expected: Any) -> str:
+    """What a test of the library's own is about: its description."""
+    if expected is None:
+        return "is empty"
+    said = str(getattr(expected, "__doc__", None) or "").partition("\n")[0].rstrip(".")
+    return said or "is as it was"
+
+
+# What is expected of a value, in words.
+WORDS: dict[str, Callable[[Any], str]] = {
+    "value": lambda expected: f"is {expected!r}",
+    "type": lambda expected: f"is of type {named(expected)}",
+    "is": lambda expected: f"is {named(expected)}, the same object",
+    "length": lambda expected: f"is a {named(expected[0])} of length {expected[1]}",
+    "keys": lambda expected: f"is a {named(expected[0])} with the keys {expected[1]!r}",
+    "empty": lambda expected: "is not set yet",
+    "present": lambda expected: "is there",
+    "absent": lambda expected: f"has no {expected!r}",
+    "lacks": lambda expected: f"has no attribute {expected!r}",
+    "unshadowed": lambda expected: f"has no {expected!r} of its own",
+    "filled": of_world,
+    "text": of_world,
+    "alias": lambda expected: f"is {expected.name}",
+    "distinct": lambda expected: f"is not {expected.name}",
+    "tensor": lambda expected: f"is {expected}",
+}
+
+
 def described(guard: Guard) -> str:
     """A guard, for users."""
     kind, source, expected = guard
-    shown = expected.name if isinstance(expected, Source) else expected
-    return f"{source.name}: {kind} {shown!r}"
+    return f"{source.name} {WORDS[kind](expected)}"
+
+
+def found_instead(guard: Guard, scope: dict[str, Any], world: World) -> str:
+    """What a guard that was missed finds now, in words."""
+    kind, source, _ = guard
+    try:
+        value = fetch(source, scope)
+    except Exception:
+        return "it is not there"
+    if world.is_tensor(value):
+        try:
+            return f"it is {world.tensor_facts(value, value)}"
+        except Exception:
+            return f"it is a {named(type(value))}"
+    if kind == "type":
+        return f"it is of type {named(type(value))}"
+    if kind == "length":
+        return f"it is a {named(type(value))} of length {len(value)}"
+    text = named(value)
+    return f"it is {text if len(text) <= 60 else text[:57] + '...'}"
 
 
 def first_missed(guards: list[Guard], scope: dict[str, Any], world: World) -> str:
@@ -182,5 +235,5 @@ def first_missed(guards: list[Guard], scope: dict[str, Any], world: World) -> st
         except MISSES:
             missed = True
         if missed:
-            return described(guard)
+            return f"{described(guard)}; {found_instead(guard, scope, world)}"
     return "global state or relations between inputs"

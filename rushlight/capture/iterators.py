@@ -260,7 +260,7 @@ class Generator(Iter):
             return False
         first = frame.decoded.micros[frame.decoded.starts[handler.target]]
         # The handler of the whole body that turns StopIteration into an error.
-        return first.op != "STOP_ITERATION_ERROR"
+        return str(first.op) != "STOP_ITERATION_ERROR"
 
     def proceed(self, tracer: Any) -> Any:
         tracer.depth += 1

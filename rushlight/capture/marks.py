@@ -6,9 +6,9 @@ import types
 from typing import Any
 
 __all__ = [
-    "ALLOWED", "COMPILING", "CONSTANT", "SUBSTITUTES", "allow_in_graph", "assume_constant_result",
-    "disable", "disallow_in_graph", "graph_break", "is_allowed", "is_disabled",
-    "nested_compile_region", "substitute_in_graph",
+    "ALLOWED", "COMPILING", "CONSTANT", "DYNAMIC", "MAYBE_DYNAMIC", "STATIC", "SUBSTITUTES",
+    "allow_in_graph", "assume_constant_result", "disable", "disallow_in_graph", "graph_break",
+    "is_allowed", "is_disabled", "nested_compile_region", "substitute_in_graph",
 ]  # fmt: skip
 
 # Callables that are nodes of a graph; capture does not look inside.
@@ -19,6 +19,11 @@ CONSTANT: set[Any] = set()
 SUBSTITUTES: dict[Any, Any] = {}
 # Functions that tell code whether it is being compiled: true in captured code.
 COMPILING: set[Any] = set()
+# Attributes of tensors by torch's names: sizes to take as symbols, as (dim, least, most), those
+# that may be, and those that are constants.
+DYNAMIC = "_dynamo_dynamic_range"
+MAYBE_DYNAMIC = "_dynamo_weak_dynamic_indices"
+STATIC = "_dynamo_static_indices"
 
 
 def allow_in_graph(fn: Any) -> Any:

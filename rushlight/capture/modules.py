@@ -191,8 +191,9 @@ def call_with(
         raise Break("functional_call of a module that holds a tensor twice")
     found = None if args is None else t.real(args)
     is_none = found is None or (isinstance(found, Const) and found.value is None)
-    is_tuple = isinstance(found, Seq) and found.kind is tuple
-    positional = [] if is_none else list(found.items) if is_tuple else [found]
+    positional: list[Any] = [] if is_none else [found]
+    if isinstance(found, Seq) and found.kind is tuple:
+        positional = list(found.items)
     named = {} if kwargs is None or not t.truth(kwargs) else dict(t.real(kwargs).items)
     before = t.world.replaced
     replaced = dict(before)
@@ -275,11 +276,13 @@ def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def own_hooks_test(text: str, names: Any) -> str:
+    """has no hooks"""
     tables = " or ".join(f"{text}.{name}" for name in OWN_HOOKS)
     return f"{names.constant(NOTED)}.hooks and ({tables})"
 
 
 def global_hooks_test(text: str, names: Any) -> str:
+    """has no hooks for all modules"""
     tables = " or ".join(names.constant(table) for table in GLOBAL_HOOKS)
     return f"{text}.hooks and ({tables})"
 

@@ -222,7 +222,9 @@ class Operators(Attributes):
         container = self.real(container)
         if isinstance(container, View) and container.name == "keys":
             container = container.owner
-        if isinstance(container, Dict | SetVar):
+        if isinstance(container, Dict):
+            return self.item_of(container, self.key(item)) is not None
+        if isinstance(container, SetVar):
             return self.key(item) in container.items
         if isinstance(container, Const):
             return self.python(item) in container.value
@@ -271,8 +273,9 @@ class Operators(Attributes):
 
     def item_of_dict(self, v: Dict, key: Any) -> Any:
         value = self.key(key)
-        if value in v.items:
-            return v.items[value]
+        found = self.item_of(v, value)
+        if found is not None:
+            return found
         factory = self.real(v.factory)
         if factory is None or isinstance(factory, Const):
             raise raise_user(KeyError, value)

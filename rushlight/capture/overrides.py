@@ -30,7 +30,10 @@ __all__ = ["Overrides", "as_plain", "is_recast", "special"]
 DEFAULT = vars(RealTensor)["__torch_function__"].__func__
 PLAIN = (RealTensor, Parameter)
 # Contexts that switch overrides off, and whether those of modes, too.
-SWITCHES = {modes.DisableTorchFunction: True, modes.DisableTorchFunctionSubclass: False}
+SWITCHES: dict[Any, bool] = {
+    modes.DisableTorchFunction: True,
+    modes.DisableTorchFunctionSubclass: False,
+}
 ENTRY, EXIT = modes.TorchFunctionMode.__enter__, modes.TorchFunctionMode.__exit__
 
 
@@ -195,7 +198,7 @@ def is_the_call(target: Any, api: Any) -> bool:
     """Whether a handler is told of the whole call, not of a part of it."""
     name = name_of(target)
     special_name = f"__{name.strip('_')}__"
-    return api is target or api.__name__ in (name, special_name, OP_OF.get(special_name))
+    return api is target or name_of(api) in (name, special_name, OP_OF.get(special_name))
 
 
 # -- calls with a meaning here ---------------------------------------------------------------------
@@ -213,7 +216,7 @@ def special(t: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         manager = t.real(args[0])
         if isinstance(manager, New) and manager.cls in SWITCHES:
             return switch_off(t, manager, f is Change.__enter__)
-    if vars(RealTensor).get(f.__name__) is f and f.__name__ == "as_subclass":
+    if f is RealTensor.as_subclass:
         return t.world.tensor_method(t, t.real(args[0]), "as_subclass", args[1:], kwargs)
     return None
 

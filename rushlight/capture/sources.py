@@ -32,7 +32,7 @@ class Id:
 
 
 class Source(NamedTuple):
-    """`kind` is one of local, free, const, attr, item, cell, size."""
+    """`kind` is one of local, free, const, attr, item, cell, size, referent."""
 
     kind: str
     base: Any
@@ -44,8 +44,20 @@ class Source(NamedTuple):
     def item(self, key: Any) -> Source:
         return Source("item", self, key)
 
+    @property
+    def root(self) -> Source:
+        """What it is reached from."""
+        source = self
+        while source.base is not None:
+            source = source.base
+        return source
+
     def size(self, dim: int) -> Source:
         return Source("size", self, dim)
+
+    def referent(self) -> Source:
+        """What a weak reference refers to."""
+        return Source("referent", self, None)
 
     @property
     def name(self) -> str:
@@ -59,6 +71,8 @@ class Source(NamedTuple):
         base = self.base.name
         if self.kind == "attr":
             return f"{base}.{self.key}"
+        if self.kind == "referent":
+            return f"{base}()"
         return f"{base}.size()[{self.key}]" if self.kind == "size" else f"{base}[{self.key!r}]"
 
     def identifier(self) -> str:
@@ -96,6 +110,8 @@ def fetch(source: Source, scope: dict[str, Any]) -> Any:
         return getattr(owner, key)
     if kind == "cell":
         return owner.cell_contents
+    if kind == "referent":
+        return owner()
     if type(key) is Id:
         key = key.value
     return owner.shape[key] if kind == "size" else owner[key]

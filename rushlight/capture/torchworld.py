@@ -15,6 +15,7 @@ import numpy as np
 from rushlight.autograd import grad_mode
 from rushlight.autograd.function import Function, once_differentiable
 from rushlight.base import pytree
+from rushlight.base.errors import error
 from rushlight.base.pytree import tree_leaves
 from rushlight.capture import hooks, marks, modules, ndarrays, overrides, states
 from rushlight.capture.function import capture_function
@@ -26,6 +27,7 @@ from rushlight.capture.witness import Witness
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
 from rushlight.core.construct import LegacyType, make_tensor
+from rushlight.core.determinism import ASKED
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dispatch import disabled_torch_function
 from rushlight.core.fake import FakeTensor
@@ -40,7 +42,7 @@ from rushlight.core.tensor import sizes_of, storage_of, strides_of
 from rushlight.nn.module import Module
 from rushlight.opset.creation.random import get_rng_state, set_rng_state
 from rushlight.symbolic import checks
-from rushlight.symbolic.errors import GuardOnDataDependentSymNode
+from rushlight.symbolic.errors import ConstraintViolationError, GuardOnDataDependentSymNode
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
 from rushlight.symbolic.sources import source_name
 
@@ -94,13 +96,26 @@ LIBRARY_CONSTANTS = (dtypes.dtype, device, layout, memory_format)
 
 
 class TensorFacts(NamedTuple):
-    """What a guard of a tensor tests; None for sizes and strides that symbols stand for."""
+    """What a guard of a tensor tests; None for sizes and strides that symbols stand for. `seen`
+    are the sizes that it had."""
 
     kind: type
     dtype: Any
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
     requires_grad: bool
+    seen: tuple[int, ...]
+
+    def __str__(self) -> str:
+        """For users: `?` stands for any number."""
+        sizes, strides = (
+            "(" + ", ".join(["?" if n is None else str(n) for n in numbers]) + ")"
+            for numbers in (self.sizes, self.strides)
+        )
+        return (
+            f"a {self.kind.__name__} of {self.dtype}, sizes {sizes}, strides {strides} in bytes, "
+            f"requires_grad={self.requires_grad}"
+        )
 
 
 def tensor_is_plain(value: Any) -> bool:
@@ -145,6 +160,19 @@ def array_tests(text: str, facts: TensorFacts, names: Any) -> list[str]:
     return tests
 
 
+def range_of(bounds: list[Any] | None) -> Any:
+    """What is required of a size that is marked as dynamic between two bounds."""
+    if bounds is None or bounds == [None, None]:
+        return None
+    from rushlight.symbolic.constraints import StrictMinMaxConstraint
+    from rushlight.symbolic.ranges import ValueRanges, int_oo
+
+    lower, upper = bounds
+    return StrictMinMaxConstraint(
+        ValueRanges(0 if lower is None else lower, int_oo if upper is None else upper)
+    )
+
+
 def is_fake(value: Any) -> bool:
     return isinstance(value, RealTensor)
 
@@ -171,6 +199,8 @@ class TorchWorld(World):
         self.overrides = overrides.Overrides()
         # Sources whose examples hold symbols.
         self.symbolic: dict[Source, Any] = {}
+        # Sizes that the user marked as dynamic.
+        self.wanted: list[tuple[Source, Any]] = []
         self.bodies = 0
         self.asks_trees = False
         # What a module reads in the place of its own, by the module's identity and the name.
@@ -260,13 +290,19 @@ class TorchWorld(World):
 
         assert self.env is not None
         kinds = [DimDynamic.DUCK if is_dynamic else DimDynamic.STATIC for is_dynamic in dims]
+        wanted = {dim: rest for dim, *rest in value.__dict__.get(marks.DYNAMIC, ()) if dims[dim]}
+        # Sizes 0 and 1 are constants whatever was asked for.
+        wanted = {dim: range_ for dim, range_ in wanted.items() if value.shape[dim] > 1}
         example = self.mode.from_tensor(
             value,
             static_shapes=False,
             source=source,
-            symbolic_context=StatelessSymbolicContext(kinds),
+            symbolic_context=StatelessSymbolicContext(
+                kinds, constraint_sizes=[range_of(wanted.get(dim)) for dim in range(len(dims))]
+            ),
         )
         self.symbolic[source] = example
+        self.wanted += [(source.size(dim), example.shape[dim]) for dim in wanted]
         return example
 
     def subclass_example(self, value: Any) -> Any:
@@ -299,8 +335,9 @@ class TorchWorld(World):
         self.overrides.refuse_open()
 
     def dynamic_dims(self, value: Any, source: Source, tracer: Any) -> list[bool]:
-        marked = value.__dict__.get("_dynamo_dynamic_indices", ())
-        static = value.__dict__.get("_dynamo_static_indices", ())
+        marked = {dim for dim, *_ in value.__dict__.get(marks.DYNAMIC, ())}
+        marked |= value.__dict__.get(marks.MAYBE_DYNAMIC, set())
+        static = value.__dict__.get(marks.STATIC, ())
         everything = tracer.assume_dynamic and type(value) is RealTensor
         return [
             (everything or dim in marked or source.size(dim) in tracer.dynamic)
@@ -355,7 +392,12 @@ class TorchWorld(World):
             for n, real in zip(example.stride(), value._array.strides)
         ]
         return TensorFacts(
-            type(value), value._dtype, tuple(sizes), tuple(strides), value.requires_grad
+            type(value),
+            value._dtype,
+            tuple(sizes),
+            tuple(strides),
+            value.requires_grad,
+            value._array.shape,
         )
 
     def tensor_guard(self, text: str, facts: Any, names: Any) -> str:
@@ -373,12 +415,15 @@ class TorchWorld(World):
 
     def flag_tests(self, text: str, facts: TensorFacts, names: Any) -> list[str]:
         """Tests of what a tensor may be told while it has the same array."""
-        # Views learn late that they require gradients; whoever has the flag has it for good.
-        slot = "_requires_grad" if facts.requires_grad else "requires_grad"
+        # Views learn late that they require gradients: their flag is only half of it.
+        if facts.requires_grad:
+            differs = f"not {text}._requires_grad and not {text}.requires_grad"
+        else:
+            differs = f"{text}._requires_grad or {text}._view is not None and {text}.requires_grad"
         return [
             f"type({text}) is not {names.constant(facts.kind)}",
             f"{text}._unusual is not None",
-            f"{text}.{slot} is not {facts.requires_grad}",
+            differs,
         ]
 
     def changed_sizes(self, facts: Any, value: Any) -> list[int]:
@@ -388,17 +433,17 @@ class TorchWorld(World):
         if not is_tensor or value._array is None or value._dtype is not facts.dtype:
             return []
         sizes = value._array.shape
-        if len(sizes) != len(facts.sizes) or facts.kind is Parameter:
+        if len(sizes) != len(facts.seen) or facts.kind is Parameter:
             return []
-        return [
-            dim
-            for dim, (old, new) in enumerate(zip(facts.sizes, sizes))
-            if old is not None and old != new
-        ]
+        return [dim for dim, (old, new) in enumerate(zip(facts.seen, sizes)) if old != new]
 
     def shape_guards(self, read: Any) -> list[str]:
         if not self.symbolic:
             return []
+        for source, size in self.wanted:
+            number = size.node.settled() if isinstance(size, SymInt) else size
+            if not isinstance(size, SymInt) or size.node.is_constant():
+                raise error("RL0821", ConstraintViolationError, name=source.name, number=number)
         texts = {source: read(source) for source in self.symbolic}
         examples = list(self.symbolic.values())
         widths = {texts[s]: e.dtype.itemsize for s, e in self.symbolic.items() if is_fake(e)}
@@ -628,12 +673,14 @@ class TorchWorld(World):
     def global_guard(self, names: Any) -> str:
         default = f"{names.constant(dtypes)}.default_dtype"
         other_dtype = f"{default} is not {names.constant(dtypes.get_default_dtype())}"
+        # Deterministic mode refuses some ops, and fills memory for others.
+        asked = f"{names.constant(ASKED)}.mode != {ASKED.mode}"
         if LOCAL.state.layers:
             token = f"{names.constant(states.token)}() != {names.constant(states.token())}"
-            return f"{token} or {other_dtype}"
+            return f"{token} or {asked} or {other_dtype}"
         state = f"{names.constant(LOCAL)}.state"
-        modes = f"{state}.grad is not {LOCAL.state.grad} or {state}.layers"
-        if LOCAL.state.grad:
+        modes = f"{state}.grad is not {LOCAL.state.grad} or {state}.layers or {asked}"
+        if LOCAL.state.grad and not ASKED.mode:
             # Where no thread is in a mode, this one is not.
             modes = f"{names.constant(PROCESS)}.special and ({modes})"
         return f"{modes} or {other_dtype}"

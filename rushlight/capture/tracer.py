@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import functools
 import linecache
 import operator
 import types
@@ -17,6 +18,7 @@ from rushlight.capture.outcomes import Break, UserRaise
 from rushlight.capture.recording import PART, WRITES, Recording, contains_node, examples_of
 from rushlight.capture.sources import Id, Source, cell, const
 from rushlight.capture.values import (
+    NULL,
     Cell,
     Const,
     Dict,
@@ -83,6 +85,8 @@ class Tracing:
         self.generators: list[Any] = []
         # Attributes and globals written on existing objects.
         self.overlay: dict[tuple[int, str], Any] = {}
+        # Those of them that were taken away in between.
+        self.recreated: set[tuple[int, str]] = set()
         # In order of first write.
         self.effects: dict[Any, tuple[Any, ...]] = {}
         self.frame_limit = frame_limit
@@ -96,8 +100,20 @@ class Tracing:
         self.entered: list[tuple[Any, Any]] = []
         # Whether sizes are not to be constants from the start.
         self.assume_dynamic = False
+        # Whether integers are, even so.
+        self.keeps_numbers = False
         # Whether user code may catch what the graph raises.
         self.has_handlers = False
+
+    def release(self) -> None:
+        """Let go of the values that were looked at: graphs, which are kept, know the tracer."""
+        for kept in (self.known, self.memo, self.overlay, self.effects, self.function_nodes):
+            kept.clear()
+        for frame in self.frames:
+            frame.slots.clear()
+            frame.stack.clear()
+        for values in (self.frames, self.generators, self.entered):
+            values.clear()
 
     # -- the door ----------------------------------------------------------------------------------
 
@@ -146,7 +162,7 @@ class Tracing:
     def is_dynamic(self, value: Any, source: Source) -> bool:
         if source in self.dynamic:
             return True
-        is_argument = self.assume_dynamic and source.kind == "local"
+        is_argument = self.assume_dynamic and source.kind == "local" and not self.keeps_numbers
         return is_argument and type(value) is int and value not in (0, 1)
 
     def wrap_object(self, value: Any, kind: type, source: Source) -> Var:
@@ -156,7 +172,7 @@ class Tracing:
             made = Tensor(example, None, source)
             made.kind = kind
             return made
-        opaque = self.world.wrap_opaque(self, value, source)
+        opaque: Var | None = self.world.wrap_opaque(self, value, source)
         if opaque is not None:
             return opaque
         if kind in (list, tuple, collections.deque) or is_named_tuple(kind):
@@ -164,12 +180,18 @@ class Tracing:
         if kind in DICTS and all(self.is_key(key) for key in value):
             # Tensors are keys by identity.
             keys = [Id(key) if self.world.is_tensor(key) else key for key in value]
-            self.guard("keys", source, (kind, keys))
             items = {key: Lazy(item, source.item(key)) for key, item in zip(keys, value.values())}
             factory = None
             if kind is collections.defaultdict:
                 factory = Lazy(value.default_factory, source.attr("default_factory"))
-            return Dict(items, source, kind, factory)
+            table = Dict(items, source, kind, factory)
+            # A guard that asks for an item must not make one; tensors are no keys that it asks for.
+            if kind is collections.defaultdict or any(type(key) is Id for key in keys):
+                self.guard("keys", source, (kind, keys))
+            else:
+                self.guard("type", source, kind)
+                table.whole = functools.partial(self.guard, "keys", source, (kind, keys))
+            return table
         if kind in SETS and all(self.is_plain_key(key) for key in value):
             self.guard("keys", source, (kind, list(value)))
             return SetVar(kind, list(value), source)
@@ -203,6 +225,15 @@ class Tracing:
         else:
             self.guard("type", source, kind)
         return Obj(value, source)
+
+    def item_of(self, v: Dict, key: Any) -> Any:
+        """What a dict holds under a key, or None; nothing else of it is guarded."""
+        if v.whole is None or v.source is None or type(key) not in (int, str):
+            return v.items.get(key)
+        found = v.held.get(key)
+        if found is None:
+            self.guard("absent", v.source, key)
+        return self.present(found)
 
     def is_key(self, key: Any) -> bool:
         return self.world.is_tensor(key) or self.is_plain_key(key)
@@ -399,6 +430,10 @@ class Tracing:
     def write_outside(self, v: Var, found: Any, name: str, value: Any) -> None:
         """Give an object of the outside an attribute; NULL takes it away."""
         key = id(found), name
+        if self.overlay.get(key) is NULL and key in self.effects:
+            # It is the last attribute then.
+            self.recreated.add(key)
+            del self.effects[key]
         self.overlay[key] = value
         self.effect(key, "attr", v, name, key)
 

@@ -6,6 +6,7 @@ guard. Containers hold variables, never raw values.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.capture.sources import Source
@@ -103,7 +104,12 @@ class Seq(Var):
 
 
 class Dict(Var):
-    """A dict or one of its relatives; keys are plain values."""
+    """A dict or one of its relatives; keys are plain values.
+
+    Of one that is outside only the keys that were asked for are guarded, until somebody looks at
+    its items as a whole: `whole` then guards them all."""
+
+    whole: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -112,10 +118,17 @@ class Dict(Var):
         kind: type = dict,
         factory: Any = None,
     ) -> None:
-        self.items = items
+        self.held = items
         self.source = source
         self.kind = kind
         self.factory = factory
+
+    @property
+    def items(self) -> dict[Any, Any]:
+        whole, self.whole = self.whole, None
+        if whole is not None:
+            whole()
+        return self.held
 
 
 class SetVar(Var):

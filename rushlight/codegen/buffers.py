@@ -20,9 +20,9 @@ __all__ = ["ALIGNMENT", "aligned_bytes", "empty", "release"]
 ALIGNMENT = 64
 # Smaller buffers come as fast from NumPy.
 LARGE = 1 << 16
-# The most that is kept, in bytes and in buffers of one size.
+# The most that is kept, in bytes, and how many of one size a request looks at.
 MOST_BYTES = 1 << 29
-MOST_OF_A_SIZE = 8
+LOOKS = 64
 
 KEPT: dict[int, list[Any]] = {}
 kept_bytes = 0
@@ -55,7 +55,7 @@ def large_bytes(nbytes: int) -> Any:
     kept = KEPT.get(nbytes)
     if kept is None:
         kept = KEPT[nbytes] = []
-    for _ in range(len(kept)):
+    for _ in range(min(len(kept), LOOKS)):
         try:
             owner, offset, references = taken(kept)
         except IndexError:
@@ -66,7 +66,7 @@ def large_bytes(nbytes: int) -> Any:
         kept.append((owner, offset))
     owner = np.empty(nbytes + ALIGNMENT, np.uint8)
     offset = -owner.ctypes.data % ALIGNMENT
-    if len(kept) < MOST_OF_A_SIZE and REUSES and nbytes <= MOST_BYTES // 4:
+    if REUSES and nbytes <= MOST_BYTES // 4:
         if kept_bytes + nbytes > MOST_BYTES:
             KEPT.clear()
             kept_bytes = 0

@@ -22,7 +22,9 @@ __all__ = ["loop"]
 
 # For every row in turn, the row of the table that the index names gets its values added.
 ADD_ROWS = """
-define internal void @add_rows(ptr noalias %table, ptr noalias %index, ptr noalias %values, i64 %n, i64 %width) #0 {{
+define internal void @add_rows(
+  ptr noalias %table, ptr noalias %index, ptr noalias %values, i64 %n, i64 %width
+) #0 {{
 entry:
   %some = icmp sgt i64 %n, 0
   br i1 %some, label %row, label %end
@@ -55,6 +57,59 @@ end:
 }}
 """
 
+# Elements of (outer, length, inner) that an index of (outer, count, inner) names along the middle,
+# or that get its values added.
+PLACES = """
+define internal void @{name}(
+  ptr noalias %first, ptr noalias %index, ptr noalias %second,
+  i64 %outer, i64 %length, i64 %count, i64 %inner
+) #0 {{
+entry:
+  %slab = mul nsw i64 %length, %inner
+  br label %block
+block:
+  %o = phi i64 [ 0, %entry ], [ %o.next, %block.end ]
+  %base = mul nsw i64 %o, %slab
+  %rows = mul nsw i64 %o, %count
+  br label %row
+row:
+  %j = phi i64 [ 0, %block ], [ %j.next, %row.end ]
+  %line = add nsw i64 %rows, %j
+  %from = mul nsw i64 %line, %inner
+  br label %element
+element:
+  %k = phi i64 [ 0, %row ], [ %k.next, %element ]
+  %at = add nsw i64 %from, %k
+  %place = getelementptr i64, ptr %index, i64 %at
+  %which = load i64, ptr %place, align 8
+  %step = mul nsw i64 %which, %inner
+  %there = add nsw i64 %step, %k
+  %offset = add nsw i64 %base, %there
+  %a = getelementptr {T}, ptr %first, i64 %offset
+  %b = getelementptr {T}, ptr %second, i64 %at
+  %x = load {T}, ptr %a, align {width}
+{body}
+  %k.next = add nuw nsw i64 %k, 1
+  %k.more = icmp ult i64 %k.next, %inner
+  br i1 %k.more, label %element, label %row.end
+row.end:
+  %j.next = add nuw nsw i64 %j, 1
+  %j.more = icmp ult i64 %j.next, %count
+  br i1 %j.more, label %row, label %block.end
+block.end:
+  %o.next = add nuw nsw i64 %o, 1
+  %o.more = icmp ult i64 %o.next, %outer
+  br i1 %o.more, label %block, label %end
+end:
+  ret void
+}}
+"""
+GATHER = "  store {T} %x, ptr %b, align {width}"
+SCATTER = """\
+  %y = load {T}, ptr %b, align {width}
+  %sum = {add} {T} %x, %y
+  store {T} %sum, ptr %a, align {width}"""
+
 # Running sums or products along rows, in float64.
 SCAN_ROWS = """
 define internal void @{name}(ptr noalias %out, ptr noalias %in, i64 %rows, i64 %length) #0 {{
@@ -68,13 +123,7 @@ step:
   %j = phi i64 [ 0, %row ], [ %j.next, %step ]
   %total = phi double [ {unit}, %row ], [ %after, %step ]
   %at = add nuw nsw i64 %start, %j
-  %a = getelementptr float, ptr %in, i64 %at
-  %x = load float, ptr %a, align 4
-  %wide = fpext float %x to double
-  %after = {fold} double %total, %wide
-  %found = fptrunc double %after to float
-  %b = getelementptr float, ptr %out, i64 %at
-  store float %found, ptr %b, align 4
+{body}
   %j.next = add nuw nsw i64 %j, 1
   %j.more = icmp ult i64 %j.next, %length
   br i1 %j.more, label %step, label %row.end
@@ -86,6 +135,45 @@ end:
   ret void
 }}
 """
+# The same down columns of one block of rows: `total` holds a number for each column.
+SCAN_COLUMNS = """
+define internal void @{name}(
+  ptr noalias %out, ptr noalias %in, ptr noalias %total.at, i64 %length, i64 %width
+) #0 {{
+entry:
+  br label %row
+row:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %row.end ]
+  %start = mul nsw i64 %i, %width
+  br label %step
+step:
+  %j = phi i64 [ 0, %row ], [ %j.next, %step ]
+  %at = add nuw nsw i64 %start, %j
+  %c = getelementptr double, ptr %total.at, i64 %j
+  %total = load double, ptr %c, align 8
+{body}
+  store double %after, ptr %c, align 8
+  %j.next = add nuw nsw i64 %j, 1
+  %j.more = icmp ult i64 %j.next, %width
+  br i1 %j.more, label %step, label %row.end
+row.end:
+  %i.next = add nuw nsw i64 %i, 1
+  %i.more = icmp ult i64 %i.next, %length
+  br i1 %i.more, label %row, label %end
+end:
+  ret void
+}}
+"""
+SCAN_STEP = """\
+  %a = getelementptr float, ptr %in, i64 %at
+  %x = load float, ptr %a, align 4
+  %wide = fpext float %x to double
+  %after = {fold} double %total, %wide
+  %found = fptrunc double %after to float
+  %b = getelementptr float, ptr %out, i64 %at
+  store float %found, ptr %b, align 4"""
+# -0.0 is what changes no number that is added to it.
+FOLDS = {"cumsum": ("fadd", "-0.0"), "cumprod": ("fmul", "1.0")}
 
 
 def loop(name: str, kind: dtype) -> Callable[..., Any] | None:
@@ -94,23 +182,44 @@ def loop(name: str, kind: dtype) -> Callable[..., Any] | None:
         return None
     if name == "add_rows":
         return add_rows(kind)
-    return scan_rows(name) if kind is dtypes.float32 else None
+    if name in ("gather", "scatter_add"):
+        return places(name, kind)
+    return scan(name) if kind is dtypes.float32 else None
 
 
 def add_rows(kind: dtype) -> Callable[..., Any] | None:
     """(table, index, values, rows of values, width)"""
+    words = words_of(kind)
+    return None if words is None else compiled("add_rows", ADD_ROWS.format(**words), 3, 2)
+
+
+def words_of(kind: dtype) -> dict[str, Any] | None:
+    """The type of elements in memory, their width, and how they are added; None for what is not
+    added as it is."""
     if kind.category not in (dtypes.FLOAT, dtypes.INTEGER) or kind.itemsize < 4:
         return None
     add = "fadd" if kind.category == dtypes.FLOAT else "add"
-    text = ADD_ROWS.format(T=register_type(kind), width=kind.itemsize, add=add)
-    return compiled("add_rows", text, 3, 2)
+    return {"T": register_type(kind), "width": kind.itemsize, "add": add}
 
 
-def scan_rows(name: str) -> Callable[..., Any]:
-    """(result, operand, rows, length)"""
-    # -0.0 is what changes no number that is added to it.
-    fold, unit = {"cumsum": ("fadd", "-0.0"), "cumprod": ("fmul", "1.0")}[name]
-    return compiled(name, SCAN_ROWS.format(name=name, fold=fold, unit=unit), 2, 2)
+def places(name: str, kind: dtype) -> Callable[..., Any] | None:
+    """gather (operand, index, result, ...), scatter_add (result, index, values, ...); both then
+    take outer, length, count, inner"""
+    words = words_of(kind)
+    if words is None:
+        return None
+    body = (GATHER if name == "gather" else SCATTER).format(**words)
+    return compiled(name, PLACES.format(name=name, body=body, **words), 3, 4)
+
+
+def scan(name: str) -> Callable[..., Any]:
+    """(result, operand, rows, length); by columns (result, operand, totals, length, width)"""
+    base, _, columns = name.partition(" ")
+    fold, unit = FOLDS[base]
+    body = SCAN_STEP.format(fold=fold)
+    if columns:
+        return compiled(base, SCAN_COLUMNS.format(name=base, body=body), 3, 2)
+    return compiled(base, SCAN_ROWS.format(name=base, unit=unit, body=body), 2, 2)
 
 
 def compiled(name: str, text: str, arrays: int, numbers: int) -> Callable[..., Any]:

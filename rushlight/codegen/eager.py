@@ -262,7 +262,11 @@ def written_text(
             for target in chain:
                 value = value.astype(target.np)
             operands[at] = m.const(value.item(), chain[-1] if chain else kind)
-    found = text(m, *operands)
+    try:
+        found: Any = text(m, *operands)
+    except (AttributeError, TypeError) as error:
+        # The text asks of an operand what only arrays have.
+        raise Inexpressible(str(error)) from None
     several = type(found) is tuple
     values = []
     for expr, wanted in zip(found if several else (found,), answers(text, args, chains)):
@@ -334,14 +338,19 @@ def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[in
         shell(v.shape, v.strides, v.dtype, devices.cpu) if isinstance(v, Value) else v
         for v in operands
     ]
-    if isinstance(op, LoopRule):
-        answer = shell_of(op.specs(*metas), devices.cpu)
+    is_rule = isinstance(op, LoopRule)
+    try:
+        specs = op.specs(*metas) if is_rule else op.kind.run_shape(op, tuple(metas))
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        # Sizes that a call tells are taken for different; a wrong call is the kernel's to refuse.
+        raise Inexpressible(str(error)) from None
+    answer = shell_of(specs, devices.cpu)
+    if is_rule:
         found = op.lower(Lowering(program, answer), *operands)
     else:
-        answer = shell_of(op.kind.run_shape(op, tuple(metas)), devices.cpu)
         found = expression_of(program, op, operands, answer)
     several = isinstance(found, tuple)
-    values = []
+    values: list[Value | None] = []
     for expr, entry in zip(found if several else (found,), answer if several else (answer,)):
         if expr is None or entry is None:
             values.append(None)

@@ -10,6 +10,7 @@ Memory has the strides that the node's `meta["val"]` tells, which are those of a
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -129,17 +130,19 @@ class Call:
         return f"{names} = {self.op}({args})"
 
 
+# Memory, whether its last two dims are swapped, and the sizes to read it with where they are not
+# its own: dense memory holds the elements of other sizes in the same order.
+Operand = tuple[Buffer, bool, Ints | None]
+
+
 class Product:
-    """A step that multiplies matrices, or batches of them, through BLAS. Operands are buffers with
-    a mark whether their last two dims are swapped."""
+    """A step that multiplies matrices, or batches of them, through BLAS."""
 
     __slots__ = ("left", "right", "target")
 
     is_barrier = False
 
-    def __init__(
-        self, left: tuple[Buffer, bool], right: tuple[Buffer, bool], target: Buffer
-    ) -> None:
+    def __init__(self, left: Operand, right: Operand, target: Buffer) -> None:
         self.left = left
         self.right = right
         self.target = target
@@ -151,7 +154,7 @@ class Product:
         return {self.target}
 
     def __str__(self) -> str:
-        sides = [f"{b}.mT" if swapped else str(b) for b, swapped in (self.left, self.right)]
+        sides = [f"{b}.mT" if swapped else str(b) for b, swapped, _ in (self.left, self.right)]
         return f"{self.target} = {sides[0]} @ {sides[1]}"
 
 
@@ -309,7 +312,7 @@ class LoopProgram:
         self.steps.append(step)
         return self.m.load(target, strides, 0)
 
-    def operand(self, value: Value) -> tuple[Buffer, bool]:
+    def operand(self, value: Value) -> Operand:
         """Memory that holds a value as it is, or with its last two dims swapped."""
         expr = value.expr
         if expr is None:
@@ -338,16 +341,23 @@ class LoopProgram:
         except Inexpressible:
             return value.expr
 
-    def as_operand(self, value: Value, expr: Expression) -> tuple[Buffer, bool] | None:
+    def as_operand(self, value: Value, expr: Expression) -> Operand | None:
         buffer, strides, offset = expr.payload
         if offset == 0 and (buffer.shape, buffer.strides) == (value.shape, strides):
-            return buffer, False
+            return buffer, False, None
         turned = (*range(len(strides) - 2), len(strides) - 1, len(strides) - 2)
         shape = tuple([value.shape[dim] for dim in turned])
         steps = tuple([strides[dim] for dim in turned])
         if offset == 0 and (buffer.shape, buffer.strides) == (shape, steps):
-            return buffer, True
-        return None
+            return buffer, True, None
+        known = is_static((*buffer.shape, *shape))
+        if offset or not known or math.prod(buffer.shape) != math.prod(shape):
+            return None
+        if buffer.strides != geometry.contiguous_strides(buffer.shape):
+            return None
+        if strides == geometry.contiguous_strides(value.shape):
+            return buffer, False, value.shape
+        return (buffer, True, shape) if steps == geometry.contiguous_strides(shape) else None
 
     # -- geometry of expressions -------------------------------------------------------------------
 

@@ -252,11 +252,13 @@ class RunWriter:
 
     def product(self, product: Product) -> None:
         sides = []
-        for operand, swapped in (product.left, product.right):
+        for operand, swapped, shape in (product.left, product.right):
             buffer = operand.memory
             if buffer.role == "given":
                 self.check_given(buffer)
             plain = f"{buffer.name}_"
+            if shape is not None:
+                plain = f"{plain}.reshape({self.ints(shape)})"
             sides.append(f"{plain}.mT" if swapped else plain)
         self.make(product.target)
         function = "dot" if len(product.target.shape) == 2 else "matmul"

@@ -36,6 +36,7 @@ def install() -> None:
         from rushlight.compat import identity
 
         identity.assume()
+        _forget_star()
 
 
 def uninstall() -> None:
@@ -48,6 +49,12 @@ def uninstall() -> None:
         _active.uninstall()
         _active = None
         rushlight.__version__ = OWN_VERSION
+        _forget_star()
+
+
+def _forget_star() -> None:
+    """What `from torch import *` gives has changed: it is found again when asked for."""
+    vars(rushlight).pop("__all__", None)
 
 
 def is_installed() -> bool:

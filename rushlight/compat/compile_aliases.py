@@ -55,7 +55,7 @@ COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo.exc": named(
         ".capture.exc",
         "BackendCompilerFailed FailOnRecompileLimitHit InternalTorchDynamoError InvalidBackend "
-        "TorchDynamoException Unsupported UserError UserErrorType",
+        "RecompileError TorchDynamoException Unsupported UserError UserErrorType",
     ),
     "torch._dynamo.source": named(
         ".symbolic", "ConstantSource LocalSource AttrSource TensorPropertySource"

@@ -340,14 +340,13 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         def getattr_with_aliases(name: str) -> Any:
             if own is None:
                 error = _no_attribute(module, name)
-                if name not in self._added(path):
-                    tell_missing(module.__name__, name)
             else:
                 try:
                     return own(name)
                 except AttributeError as e:
                     error = e
             if (name.startswith("__") and name.endswith("__")) or name not in self._added(path):
+                tell_missing(module.__name__, name)
                 raise error
             return self.attribute(module, path, name)
 

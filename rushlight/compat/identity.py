@@ -6,24 +6,31 @@ them again. `homes` has the table; what comes into being later is named as it do
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import rushlight
 from rushlight.base import naming
-from rushlight.compat.homes import HOMES
 from rushlight.core.tensor import Tensor
 from rushlight.graph import host
 from rushlight.opset import registry
 
 __all__ = ["apply", "assume", "restore"]
 
-# Own module -> qualified name -> torch's module.
-HOME_OF = {
-    own: {name: home for home, names in homes.items() for name in names.split()}
-    for own, homes in HOMES.items()
-}
+
+def read() -> dict[str, dict[str, str]]:
+    table = json.loads(Path(__file__).with_name("homes.json").read_text(encoding="utf-8"))
+    return {
+        own: {name: home for home, names in homes.items() for name in names.split()}
+        for own, homes in table.items()
+    }
+
+
+# Own module -> qualified name -> torch's module; written by tools/write_homes.py.
+HOME_OF = read()
 # What was renamed, with the module it said before.
 _renamed: list[tuple[Any, str]] = []
 # Modules whose functions are operators, as they are then called.
@@ -47,6 +54,9 @@ def apply(module: ModuleType) -> None:
     if homes is None or not naming.as_torch:
         return
     for qualname, home in homes.items():
+        # Graphs print these by the private name that torch has for them.
+        if f"{module.__name__}:{qualname}" in host.PRIVATE_PATHS:
+            continue
         value: Any = module
         for part in qualname.split("."):
             value = vars(value).get(part) if value is not None else None

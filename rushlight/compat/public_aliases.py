@@ -106,7 +106,47 @@ STEP_FUNCTIONS = {
     f"torch.optim.{name}": named(".optim.functional", name) for name in _STEPS.split()
 }
 
+# Quantisation can be imported, as libraries do that offer it; using it refuses.
+_OBSERVERS = (
+    "FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver MovingAverageMinMaxObserver "
+    "MovingAveragePerChannelMinMaxObserver ObserverBase PerChannelMinMaxObserver "
+    "PlaceholderObserver default_fake_quant default_observer default_weight_observer "
+    "default_per_channel_weight_observer"
+)
+_QUANTIZATION = refuse(
+    QUANTIZED,
+    f"{_OBSERVERS} DeQuantStub QConfig QConfigMapping QuantStub QuantWrapper convert "
+    "default_dynamic_qconfig default_qconfig default_qat_qconfig float_qparams_weight_only_qconfig "
+    "fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig "
+    "get_default_qconfig_mapping prepare prepare_qat propagate_qconfig_ quantize quantize_dynamic "
+    "quantize_qat",
+)
+_QUANTIZED_MODULES = refuse(QUANTIZED, "Conv1d Conv2d Conv3d Embedding FloatFunctional Linear LSTM")
+
 PUBLIC_ALIASES: dict[str, Entry] = {
+    **dict.fromkeys(
+        (
+            "torch.ao.quantization",
+            "torch.ao.quantization.observer",
+            "torch.quantization",
+            "torch.ao.quantization.fake_quantize",
+            "torch.ao.quantization.qconfig",
+        ),
+        _QUANTIZATION,
+    ),
+    "torch.ao.quantization.quantize_fx": refuse(
+        QUANTIZED, "convert_fx fuse_fx prepare_fx prepare_qat_fx"
+    ),
+    **dict.fromkeys(
+        (
+            "torch.ao.nn.quantized",
+            "torch.ao.nn.quantized.dynamic",
+            "torch.nn.quantized",
+            "torch.ao.nn.intrinsic",
+            "torch.ao.nn.qat",
+        ),
+        _QUANTIZED_MODULES,
+    ),
     # ------------------------------------------------------------ names of modules that exist
     "torch.fft": named(".core.tensor", "Tensor"),
     "torch.jit": named(".jit.unit", "CompilationUnit"),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rushlight import compat
+from rushlight.base.lazy import QUIET
 from rushlight.base.refusals import is_refused
 
 __all__ = ["WORDS", "as_table", "collect", "state_of"]
@@ -37,13 +38,27 @@ def state_of(path: str, name: str) -> str:
     return "refuses" if is_refused(value) else "works"
 
 
+def listed() -> dict[str, list[str]]:
+    """Module -> torch's public names in it."""
+    found: dict[str, list[str]] = json.loads(_LIST.read_text(encoding="utf-8"))
+    return found
+
+
+def star_names() -> list[str]:
+    """What `from torch import *` gives: torch's public names that are there."""
+    import rushlight
+
+    with QUIET:
+        return [name for name in listed()["torch"] if hasattr(rushlight, name)]
+
+
 def collect() -> dict[str, dict[str, list[str]]]:
     """Module -> word -> the names that it is true of."""
     was_installed = compat.is_installed()
     compat.install()
     try:
         found: dict[str, dict[str, list[str]]] = {}
-        for path, names in json.loads(_LIST.read_text(encoding="utf-8")).items():
+        for path, names in listed().items():
             row = found[path] = {word: [] for word in WORDS}
             for name in names:
                 row[state_of(path, name)].append(name)

@@ -14,7 +14,7 @@ from typing import Any
 from rushlight.base import logs
 from rushlight.base.counters import counters
 from rushlight.capture import marks, modules
-from rushlight.capture.cache import Capture, Options
+from rushlight.capture.cache import Capture, Options, forget_counts
 from rushlight.capture.exc import BackendCompilerFailed, TorchDynamoException
 from rushlight.capture.function import graph_module
 from rushlight.capture.recording import Recording
@@ -110,7 +110,7 @@ def make_capture(backend: Any, options: Options) -> Capture:
 
     def compile_recording(recording: Recording, inputs: list[Any]) -> Callable[..., Any]:
         module = graph_module(recording)
-        logs.write("graph_code", module.code)
+        logs.write("graph_code", module.code.strip())
         backend_now = run if CURRENT.backend is None else lookup_backend(CURRENT.backend)
         try:
             made = backend_now(module, inputs)
@@ -130,6 +130,10 @@ def make_capture(backend: Any, options: Options) -> Capture:
     options.limit = config.limit
     options.starts_dynamic = lambda: not config.assume_static_by_default
     options.learns = lambda: config.automatic_dynamic_shapes
+    options.total = lambda: config.accumulated_recompile_limit
+    options.fails_at_limit = lambda: config.fail_on_recompile_limit_hit
+    options.fails_again = lambda: config.error_on_recompile
+    options.keeps_numbers = lambda: config.specialize_int
     capture = Capture(TorchWorld, compile_recording, options)
     CAPTURES.add(capture)
     return capture
@@ -206,6 +210,7 @@ def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 def reset() -> None:
     """Drop all compiled code."""
+    forget_counts()
     for capture in list(CAPTURES):
         capture.reset()
 

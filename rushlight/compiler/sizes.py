@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.capture.marks import DYNAMIC, MAYBE_DYNAMIC, STATIC
+
 __all__ = ["mark_dynamic", "mark_static", "maybe_mark_dynamic"]
 
-DYNAMIC = "_dynamo_dynamic_indices"
-STATIC = "_dynamo_static_indices"
 
-
-def mark(tensor: Any, index: Any, name: str) -> None:
+def dims_of(tensor: Any, index: Any) -> list[int]:
     indices = index if isinstance(index, (list, tuple)) else [index]
-    tensor.__dict__.setdefault(name, set()).update(dim % tensor.dim() for dim in indices)
+    return [dim % tensor.dim() for dim in indices]
 
 
 def mark_dynamic(t: Any, index: Any, *, min: int | None = None, max: int | None = None) -> None:
-    """Take a size as a symbol from the first compilation on."""
-    mark(t, index, DYNAMIC)
+    """Take a size as a symbol from the first compilation on, for sizes from `min` to `max`. A
+    program that makes it a constant is an error."""
+    marked = t.__dict__.setdefault(DYNAMIC, set())
+    dims = dims_of(t, index)
+    marked -= {entry for entry in marked if entry[0] in dims}
+    marked |= {(dim, min, max) for dim in dims}
 
 
 def maybe_mark_dynamic(t: Any, index: Any) -> None:
-    """As `mark_dynamic`, where a guard may still make it a constant."""
-    mark(t, index, DYNAMIC)
+    """As `mark_dynamic`, where the program may make it a constant."""
+    t.__dict__.setdefault(MAYBE_DYNAMIC, set()).update(dims_of(t, index))
 
 
 def mark_static(t: Any, index: Any = None) -> None:
     """Take a size, or all, as a constant whatever it was before."""
-    mark(t, list(range(t.dim())) if index is None else index, STATIC)
+    dims = range(t.dim()) if index is None else dims_of(t, index)
+    t.__dict__.setdefault(STATIC, set()).update(dims)

@@ -103,9 +103,7 @@ class FakeTensor(Tensor):
         self._unusual.device = numbered(device(place))
 
     def tolist(self) -> Any:
-        if self.constant is None:
-            raise DataDependentOutputException("aten::tolist")
-        return self.constant.tolist()
+        return listed_items(self) if self.constant is None else self.constant.tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
         raise error("RL0707", kind="FakeTensor")
@@ -137,6 +135,13 @@ class FakeTensor(Tensor):
         elif self.requires_grad:
             parts.append("requires_grad=True")
         return f"FakeTensor({', '.join(parts)})"
+
+
+def listed_items(tensor: Any) -> Any:
+    """The elements of a tensor whose values are not known yet, as nested lists of symbols."""
+    if tensor.dim() == 0:
+        return tensor.item()
+    return [listed_items(part) for part in tensor.unbind(0)]
 
 
 def fake_of(tensor: Tensor, mode: FakeTensorMode) -> Any:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry, history
+from rushlight.core.fake import FakeTensor, listed_items
 from rushlight.core.op import OpOverload, Refused, Tag, find_overload
 from rushlight.core.state import (
     BELOW_FUNCTIONAL,
@@ -53,7 +54,7 @@ class ViewStep:
     """One link of a view's chain: the op, its arguments after the source, which result, and whether
     it was taken without grad mode."""
 
-    __slots__ = ("args", "number", "op", "quiet", "source")
+    __slots__ = ("args", "inplace", "number", "op", "quiet", "source")
 
     def __init__(
         self,
@@ -66,6 +67,8 @@ class ViewStep:
         self.op = op
         self.args = args
         self.quiet = quiet
+        # The op by which the source itself became the view.
+        self.inplace: OpOverload | None = None
         # None where the op has one result.
         self.number = number
         # Of a view by strides: the geometry that they are the strides of.
@@ -91,9 +94,20 @@ class ViewStep:
             if strides_of(value) != strides or value._offset != offset:
                 raise error("RL0742", sizes=sizes, strides=strides)
 
+    def is_inside(self) -> bool:
+        """Whether a view by strides shows elements of its source only, not others of its memory."""
+        sizes, strides, start = self.source
+        size, stride, offset = (*self.args, None)[:3]
+        offset = 0 if offset is None else offset - start
+        needed = geometry.storage_extent(size, stride, offset)
+        held = geometry.storage_extent(sizes, strides)
+        return geometry.decided(offset >= 0) and geometry.decided(needed <= held)
+
     def inverse(self, source: Tensor, changed: Tensor) -> Any:
         """`source` with this view of it replaced by `changed`."""
         self.check(source)
+        if self.source is not None and not self.is_inside():
+            raise error("RL0762", sizes=self.args[0], source=self.source[0])
         rule = self.op.rule("inverse")
         if rule is None or isinstance(rule, Refused):
             raise error("RL0702", NotImplementedError, op=self.op.name())
@@ -240,7 +254,9 @@ class FunctionalTensor(Tensor):
 
     def tolist(self) -> Any:
         sync(self)
-        return self.functional_value.tolist()
+        value = self.functional_value
+        is_unknown = isinstance(value, FakeTensor) and value.constant is None
+        return listed_items(self) if is_unknown else value.tolist()
 
     def __repr__(self, *, tensor_contents: object = None) -> str:  # type: ignore[override]
         return f"FunctionalTensor({self.functional_value!r})"
@@ -563,7 +579,9 @@ class FunctionalMode(Occupant):
     def move(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """`x.t_()`: the tensor becomes the view of itself."""
         assert op.replayed_as is not None
-        return self.become_view(args[0], op.replayed_as, args[1:])
+        target = self.become_view(args[0], op.replayed_as, args[1:])
+        target.chain[-1].inplace = op
+        return target
 
     def become_view(self, target: Any, op: OpOverload, rest: tuple[Any, ...]) -> Any:
         forms = eager_forms(op, (target, *rest))

@@ -639,14 +639,9 @@ def check_slice(node: CopySlices) -> None:
     left of its base. Eagerly the backward says so."""
     sizes, strides, start = node.base_geometry
     view_sizes, view_strides, offset = node.view_geometry
+    needed = geometry.storage_extent(view_sizes, view_strides, offset - start)
     held = geometry.storage_extent(sizes, strides)
-    try:
-        geometry.check_extent(view_sizes, view_strides, offset - start, held, 1)
-    except RuntimeError:
-        fits = False
-    else:
-        fits = geometry.decided(offset >= start)
-    if not fits:
+    if not (geometry.decided(offset >= start) and geometry.decided(needed <= held)):
         raise error("RL0760", shape=view_sizes, base=sizes)
 
 

@@ -542,11 +542,8 @@ def may_raise(op: OpOverload) -> bool | Callable[..., bool]:
     """Whether a call may raise for some values: stated, or as the kind says. Forms that write are
     like what they compute."""
     pure = op if op.functional is None else op.functional
-    given = pure.options.get("may_raise")
-    if given is None:
-        found: bool = pure.kind.may_raise(pure)
-        return found
-    return given
+    given: bool | Callable[..., bool] | None = pure.options.get("may_raise")
+    return pure.kind.may_raise(pure) if given is None else given
 
 
 def tags(op: OpOverload) -> frozenset[str]:

@@ -16,6 +16,7 @@ import numpy as np
 from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, FLOAT8, INTEGER, SHELLS, dtype
+from rushlight.symbolic.numbers import SymBool
 
 if TYPE_CHECKING:
     from rushlight.core.protocols import Scalar
@@ -118,7 +119,7 @@ def scalar_dtype(value: Scalar) -> dtype:
         return dtypes.default_dtype
     if hasattr(cls, "__complex__"):
         return dtypes.default_complex_dtype
-    if hasattr(cls, "__sym_not__"):
+    if isinstance(value, SymBool):
         return dtypes.bool_
     raise TypeError(f"expected a number, got {cls.__name__}")
 

@@ -9,8 +9,13 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core.binding import default_value
+from rushlight.core.tensor import Tensor, wrap
 
-__all__ = ["Quick", "Step", "single_ufunc", "text_function", "ufunc_with_number"]
+__all__ = [
+    "FAST_DTYPES", "Quick", "Step", "single_ufunc", "taken_dtypes", "text_function",
+    "ufunc_with_number",
+]  # fmt: skip
 
 
 class Step:
@@ -145,3 +150,29 @@ def text_function(op: Any, count: int) -> Any:
         return scalar(MATH, first, *others, *rest)
 
     return with_numbers if op.options.get("weak_numbers") else with_arrays
+
+
+FAST_DTYPES = frozenset([dtype for dtype in dtypes.ALL if dtype.scalar_fast])
+
+
+def empty_of(dtype: Any) -> Tensor:
+    return wrap(np.empty(0, dtype.np), dtype)
+
+
+def taken_dtypes(op: Any, checked: bool = False) -> frozenset[Any]:
+    """The fast dtypes in which an elementwise op has a value: neither its predicate nor its check
+    (which looks at dtypes only where there are no plain values) refuses them. `checked`, the stub
+    runs the check itself."""
+    admits, check = op.options.get("dtypes"), None if checked else op.options.get("check")
+    rest = [default_value(a) for a in op._schema.arguments[len(op.tensor_positions) :]]
+    taken = []
+    for dtype in FAST_DTYPES:
+        if admits is not None and not admits(dtype):
+            continue
+        if check is not None:
+            try:
+                check(dtype, (*[empty_of(dtype) for _ in op.tensor_positions], *rest))
+            except (RuntimeError, TypeError):
+                continue
+        taken.append(dtype)
+    return frozenset(taken)

@@ -19,6 +19,7 @@ from rushlight.base.schema import parameter_name
 from rushlight.core.dispatch import QUIET, call, packet_call
 from rushlight.core.op import is_replaced
 from rushlight.core.return_types import class_for, named_result
+from rushlight.core.signature import SchemaSignature
 from rushlight.core.source import compile_source, source_of
 from rushlight.core.state import LAYER_TRANSFORMS, LOCAL, PROCESS
 from rushlight.core.tensor import Tensor
@@ -201,6 +202,8 @@ def make_stub(
     stub.__name__ = name
     stub.__qualname__ = f"Tensor.{name}" if method else name
     stub.__module__ = module_name(module, stub.__qualname__)
+    if packet.candidates:
+        stub.__signature__ = SchemaSignature(packet, method)
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
     # One function for all threads.
     return packet.stubs.setdefault(key, stub)

@@ -21,7 +21,14 @@ from rushlight.core.extras import ViewInfo
 from rushlight.core.geometry import contiguous_strides, falls
 from rushlight.core.node import needs_grad
 from rushlight.core.operands import Between, Operand, PlainTensor, Value
-from rushlight.core.quick import Quick, single_ufunc, text_function, ufunc_with_number
+from rushlight.core.quick import (
+    FAST_DTYPES,
+    Quick,
+    single_ufunc,
+    taken_dtypes,
+    text_function,
+    ufunc_with_number,
+)
 from rushlight.core.source import block, fill, fill_tensor, join
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.storage import VersionCounter
@@ -433,49 +440,13 @@ def write_elementwise(op: Any, bound: bool = False) -> Writer | None:
     if is_unary:
         w.add(UNARY, guard=guard, compute=unary_call(w), **parts)
     else:
-        w.scope.update(
-            kernel=op.rule("kernel"), MATH=math_namespace(), check=op.options.get("check")
-        )
+        check = op.options.get("check")
+        w.scope.update(kernel=op.rule("kernel"), MATH=math_namespace(), check=check)
         given = ", ".join([w.texts[name] for name in op.argument_names])
-        check = [f"check({first}._dtype, ({given},))"] if w.scope["check"] else []
+        parts["check"] = [f"check({first}._dtype, ({given},))"] if check else []
         refusals = ", RuntimeError, TypeError" if check else ""
-        arrays = w.arrays()
-        w.add(
-            UNIFORM,
-            guard=guard,
-            check=check,
-            refusals=refusals,
-            arrays=arrays,
-            dtype=dtype,
-            **parts,
-        )
+        w.add(UNIFORM, guard=guard, arrays=w.arrays(), dtype=dtype, refusals=refusals, **parts)
     return w
-
-
-FAST_DTYPES = frozenset([dtype for dtype in dtypes.ALL if dtype.scalar_fast])
-
-
-def empty_of(dtype: Any) -> Tensor:
-    return wrap(np.empty(0, dtype.np), dtype)
-
-
-def taken_dtypes(op: Any, checked: bool = False) -> frozenset[Any]:
-    """The fast dtypes in which an elementwise op has a value: neither its predicate nor its check
-    (which looks at dtypes only where there are no plain values) refuses them. `checked`, the stub
-    runs the check itself."""
-    admits, check = op.options.get("dtypes"), None if checked else op.options.get("check")
-    rest = [default_value(a) for a in op._schema.arguments[len(op.tensor_positions) :]]
-    taken = []
-    for dtype in FAST_DTYPES:
-        if admits is not None and not admits(dtype):
-            continue
-        if check is not None:
-            try:
-                check(dtype, (*[empty_of(dtype) for _ in op.tensor_positions], *rest))
-            except (RuntimeError, TypeError):
-                continue
-        taken.append(dtype)
-    return frozenset(taken)
 
 
 def is_uniform(op: Any) -> bool:

@@ -166,7 +166,7 @@ def argument_validation(f: Callable[..., Any]) -> Callable[..., Any]:
         for name, value in inspect.signature(f).bind(*args, **kwargs).arguments.items():
             wanted = hints.get(name)
             is_stage = isinstance(wanted, type) and issubclass(wanted, Dataset)
-            if is_stage and not isinstance(value, wanted):
+            if isinstance(wanted, type) and is_stage and not isinstance(value, wanted):
                 raise TypeError(
                     f"Expected argument '{name}' as a {wanted}, but found {type(value)}"
                 )

@@ -22,6 +22,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 from rushlight.nn.module import Module
+from rushlight.symbolic.guards import python_text
 
 __all__ = ["DEFAULT_TARGETS", "flat_module", "package"]
 
@@ -89,7 +90,7 @@ def facts_of(program: ExportedProgram) -> dict[str, Any]:
     return {
         "in_spec": treespec_dumps(in_spec),
         "out_spec": treespec_dumps(out_spec),
-        "inputs": records_of(users, program.range_constraints),
+        "inputs": records_of(users, program.range_constraints, python_text),
     }
 
 

@@ -7,14 +7,14 @@ that are no sizes of inputs are asserted in the graph.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from rushlight.base import pytree
 from rushlight.base.pytree import TreeSpec
 from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.export.leafchecks import LeafChecks, Record
-from rushlight.export.serde.plain import PlainExpr
 from rushlight.symbolic.numbers import SymInt
 
 __all__ = ["InputCheck", "check_inputs", "flatten_call", "records_of"]
@@ -66,19 +66,24 @@ def check_leaves(checks: LeafChecks, leaves: Sequence[tuple[Any, Any]]) -> None:
     checks([leaf for _, leaf in leaves], lambda at: leaves[at][0])
 
 
-def records_of(placeholders: Sequence[Any], ranges: dict[Any, Any]) -> list[Record]:
-    """What is checked of each placeholder's argument, as plain data."""
-    names: dict[Any, str] = {}
+# Writes an expression as Python, with the names that symbols have.
+Writer = Callable[[Any, Callable[[Any], str]], str]
+
+
+def records_of(
+    placeholders: Sequence[Any], ranges: dict[Any, Any], write: Writer | None = None
+) -> list[Record]:
+    """What is checked of each placeholder's argument; plain data if `write` is given."""
+    forms = Forms(ranges, write)
     found: list[Record] = []
     for node in placeholders:
         expected = node.meta.get("val")
         if isinstance(expected, Tensor):
-            shape = [form_of(size, ranges, names) for size in sizes_of(expected)]
+            shape = [forms.form(size) for size in sizes_of(expected)]
             dtype = expected.dtype.name
             found.append({"kind": "tensor", "name": node.name, "shape": shape, "dtype": dtype})
         elif isinstance(expected, SymInt):
-            form = form_of(expected, ranges, names)
-            found.append({"kind": "size", "name": node.name, "form": form})
+            found.append({"kind": "size", "name": node.name, "form": forms.form(expected)})
         elif isinstance(expected, (int, float, str)):
             found.append({"kind": "equal", "value": expected})
         else:
@@ -86,32 +91,41 @@ def records_of(placeholders: Sequence[Any], ranges: dict[Any, Any]) -> list[Reco
     return found
 
 
-def form_of(size: Any, ranges: dict[Any, Any], names: dict[Any, str]) -> Any:
-    """A size as it is, or what tells its symbols. `names` are those that symbols have so far."""
-    if not isinstance(size, SymInt):
-        return size
-    expr: Any = size.node.expr
-    if not expr.free_symbols:
-        return int(expr.xreplace({}))
-    for symbol in sorted(expr.free_symbols, key=str):
-        names.setdefault(symbol, f"v{len(names)}")
-    bounds = ranges.get(expr)
-    form: Record = {"shown": str(expr), "lower": None, "upper": None}
-    if bounds is not None:
-        form["lower"], form["upper"] = bound_of(bounds.lower), bound_of(bounds.upper)
-    offset, term = expr.as_coeff_Add()
-    slope, symbol = term.as_coeff_Mul()
-    if symbol.is_Symbol and int(offset) == offset and int(slope) == slope:
-        linear = {"slope": int(slope), "offset": int(offset)}
-        return {**form, "symbol": names[symbol], "root": str(symbol), **linear}
-    own = {symbol: names[symbol] for symbol in expr.free_symbols}
-    form["symbols"] = sorted(own.values())
-    if isinstance(expr, PlainExpr):
-        form["value"] = lambda known: expr.xreplace({s: known[name] for s, name in own.items()})
-        return form
-    from rushlight.symbolic.guards import python_text
+class Forms:
+    """The sizes of one program. Asks no more of expressions than those have that a file is read to
+    where there is no sympy."""
 
-    return {**form, "text": python_text(expr, own.__getitem__)}
+    def __init__(self, ranges: dict[Any, Any], write: Writer | None) -> None:
+        self.ranges = ranges
+        self.write = write
+        self.names: dict[Any, str] = {}
+
+    def form(self, size: Any) -> Any:
+        """A size as it is, or what tells its symbols."""
+        if not isinstance(size, SymInt):
+            return size
+        expr: Any = size.node.expr
+        symbols = sorted(expr.free_symbols, key=str)
+        if not symbols:
+            return int(expr.xreplace({}))
+        names = [self.names.setdefault(symbol, f"v{len(self.names)}") for symbol in symbols]
+        bounds = self.ranges.get(expr)
+        found: Record = {"shown": str(expr), "lower": None, "upper": None}
+        if bounds is not None:
+            found["lower"], found["upper"] = bound_of(bounds.lower), bound_of(bounds.upper)
+        offset, term = expr.as_coeff_Add()
+        slope, symbol = term.as_coeff_Mul()
+        if symbol.is_Symbol and int(offset) == offset and int(slope) == slope:
+            linear = {"slope": int(slope), "offset": int(offset)}
+            return {**found, "symbol": self.names[symbol], "root": str(symbol), **linear}
+        found["symbols"] = names
+        if self.write is not None:
+            return {**found, "text": self.write(expr, self.names.__getitem__)}
+        return {**found, "value": partial(value_of, expr, dict(zip(symbols, names)))}
+
+
+def value_of(expr: Any, names: dict[Any, str], values: dict[str, int]) -> int:
+    return int(expr.xreplace({symbol: values[name] for symbol, name in names.items()}))
 
 
 def bound_of(number: Any) -> int | None:

@@ -47,18 +47,20 @@ QUERIES = frozenset(
 
 
 class CustomDecompTable(OrderedDict[Any, Decomposition]):
-    """A table of decompositions that knows what was taken out of it: composites among these stay
-    whole."""
+    """A table of decompositions that knows what was taken out of it, where composites stay whole,
+    and what was put in, where composites follow the rule in place of their own body."""
 
     def __init__(self, entries: Any = ()) -> None:
         super().__init__()
         self.removed: dict[Any, None] = {}
+        self.added: dict[Any, None] = {}
         for key, value in dict(entries).items():
             super().__setitem__(key, value)
 
     def __setitem__(self, key: Any, value: Decomposition) -> None:
         super().__setitem__(key, value)
         getattr(self, "removed", {}).pop(key, None)
+        getattr(self, "added", {})[key] = None
 
     def __delitem__(self, key: Any) -> None:
         super().__delitem__(key)
@@ -74,7 +76,7 @@ class CustomDecompTable(OrderedDict[Any, Decomposition]):
 
     def copy(self) -> CustomDecompTable:
         made = CustomDecompTable(self)
-        made.removed = dict(self.removed)
+        made.removed, made.added = dict(self.removed), dict(self.added)
         return made
 
     def materialize(self) -> dict[Any, Decomposition]:
@@ -112,6 +114,9 @@ def decompose_program(
     if isinstance(table, CustomDecompTable):
         kept |= {op for op in table.removed if isinstance(op, OpOverload) and is_whole(op)}
     rules = {op: rule for op, rule in table.items() if op not in kept}
+    given = table.added if isinstance(table, CustomDecompTable) else table
+    # Composites with a rule of the user's reach it whole.
+    kept |= {op for op in given if op in rules and isinstance(op, OpOverload) and is_whole(op)}
     return Decomposing(program, rules, frozenset(kept)).run()
 
 

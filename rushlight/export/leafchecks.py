@@ -18,9 +18,9 @@ __all__ = ["LeafChecks", "shown_path"]
 
 # A record is a dict with a `kind`. "tensor": name, shape; "size": name, form; "equal": value;
 # "any". A size in a shape is an int or a form. A form is a dict: `shown`, `lower` and `upper`
-# (None without a bound), and `symbol` (shown as `root`), `slope` and `offset`, or over `symbols` a
-# `text`, or, in programs that are read without sympy, a function that gives its `value`. Symbols
-# have names that are given here: those of files are not code.
+# (None without a bound), and `symbol` (shown as `root`), `slope` and `offset`, or `text` over
+# `symbols`; a form that is no data has a function `value` in place of the text. Symbols have names
+# that are given here: those of files are not code.
 Record = dict[str, Any]
 
 
@@ -65,7 +65,11 @@ class LeafChecks:
                     )
         call.finish()
 
-    def value(self, text: str, symbols: dict[str, int]) -> int:
+    def value(self, form: Record, symbols: dict[str, int]) -> int:
+        if "value" in form:
+            found: int = form["value"](symbols)
+            return found
+        text = form["text"]
         code = self.codes.get(text)
         if code is None:
             code = self.codes[text] = compile(text, "<size>", "eval")
@@ -154,10 +158,8 @@ class Checking:
     def compare(self, place: Place, size: int, form: Record) -> None:
         if "symbol" in form:
             known = form["slope"] * self.symbols[form["symbol"]] + form["offset"]
-        elif "value" in form:
-            known = int(form["value"](self.symbols))
         else:
-            known = self.checks.value(form["text"], self.symbols)
+            known = self.checks.value(form, self.symbols)
         if known != size:
             raise RuntimeError(
                 f"Expected input at {self.where(place)} to be equal to {known}, but got {size}"

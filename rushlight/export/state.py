@@ -30,6 +30,8 @@ class Held:
         self.may_assign = may_assign
         self.parameters = dict(module.named_parameters(remove_duplicate=False))
         self.buffers = dict(module.named_buffers(remove_duplicate=False))
+        # Names that are not lifted -> those of the same tensors that are.
+        self.others: dict[str, str] = {}
         self.left_out = set(self.buffers) - persistent_names(module)
 
     @property
@@ -40,10 +42,11 @@ class Held:
     def tensors(self) -> list[Any]:
         return [*self.parameters.values(), *self.buffers.values()]
 
-    def drop(self, names: set[str]) -> None:
-        """Do not lift these: they are other names of what is lifted."""
+    def drop(self, others: dict[str, str]) -> None:
+        """Do not lift these: they are other names of what is lifted, and of its value."""
+        self.others = others
         for table in (self.parameters, self.buffers):
-            for name in names & set(table):
+            for name in others.keys() & set(table):
                 del table[name]
 
     def place_aliases(self, values: dict[str, Any]) -> None:
@@ -60,7 +63,8 @@ class Held:
         """Inside, the module has these tensors in place of its own."""
         restore = snapshot_attributes(self.module, list(values.values()))
         try:
-            with replaced(self.module, dict(values), tie_weights=False, strict=False):
+            every = {**values, **{name: values[one] for name, one in self.others.items()}}
+            with replaced(self.module, every, tie_weights=False, strict=False):
                 self.place_aliases(values)
                 yield
         finally:

@@ -337,10 +337,10 @@ def trace_module(
 def drop_aliases(held: Held) -> bool:
     """Lift each tensor under one name; whether that makes a difference."""
     first: dict[int, str] = {}
-    others = set()
+    others: dict[str, str] = {}
     for name, value in {**held.parameters, **held.buffers}.items():
         if id(value) in first:
-            others.add(name)
+            others[name] = first[id(value)]
         first.setdefault(id(value), name)
     held.drop(others)
     return bool(others)

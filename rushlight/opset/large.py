@@ -1,6 +1,6 @@
 """Kernels on large operands: native code where there is some, else NumPy a piece at a time.
 
-Note [Large]: which kernel runs follows from the call alone (sizes, dtypes, layout, arguments), never
+Note [Large]: which kernel runs follows from the call alone (sizes, dtypes, layout, arguments), not
 from how often or how fast others ran, so that a program gives the same bits each time. Native code
 is compiled before its first use, or comes from the cache on disk.
 """
@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
+may_share_memory = np.may_share_memory
 # Operands of at least this many elements are large.
 LARGE = 1 << 14
 # Different arguments beyond tensors for which an op has native kernels.
@@ -42,6 +43,7 @@ SMALL = 16
 UNKNOWN = object()
 # dtypes that operands go through before the op's text, position by position, and that of the result
 Casts = tuple[tuple[tuple[int, tuple[dtype, ...]], ...], dtype | None]
+AS_IS: Casts = ((), None)
 
 
 def text_kernel(op: Any, text: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,11 +53,17 @@ def text_kernel(op: Any, text: Callable[..., Any]) -> Callable[..., Any]:
     # One ufunc alone is NumPy's own, for stubs call that whatever the size.
     plain = single_ufunc(op, count) is not None
     defaults = tuple([a.default for a in arguments[count:]])
+    kernels = op.native_kernels
 
     def kernel(m: Any, *args: Any) -> Any:
         if m is MATH:
             first = args[0]
             if type(first) is ndarray and first.size >= LARGE:
+                if len(args) == 1 and not plain and first.flags.c_contiguous:
+                    # One array and nothing else: its kernel has a short key.
+                    quick = kernels.get(first.dtype.num)
+                    if quick is not None and config.eager_native:
+                        return quick(first)
                 if plain and args[count:] == defaults:
                     return text(m, *args)
                 return on_large(op, text, args)
@@ -66,7 +74,7 @@ def text_kernel(op: Any, text: Callable[..., Any]) -> Callable[..., Any]:
 
 def on_large(op: Any, text: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """The text's answer where the first operand is large."""
-    found = fused(op, text, args, ((), None))
+    found = fused(op, text, args, AS_IS)
     return in_pieces(text, args) if found is None else found
 
 
@@ -76,7 +84,8 @@ def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts
         return None
     shape = None
     key: list[Any] = [casts]
-    arrays, numbers = [], []
+    arrays: list[Any] = []
+    numbers: list[Any] = []
     for value in args:
         if type(value) is ndarray:
             if not value.ndim:
@@ -102,6 +111,8 @@ def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts
     made = (op.name(), text, args, casts)
     if not numbers:
         kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
+        if len(args) == 1 and casts == AS_IS and kernel is not None:
+            table[arrays[0].dtype.num] = kernel
         return None if kernel is None else kernel(*arrays)
     kernel = kernel_for(table, tuple(key), ports.native_text, *made, False)
     if kernel is not None:
@@ -229,6 +240,9 @@ def lowered(op: Any, args: tuple[Any, ...]) -> Any:
                     key.append((places.setdefault(size, len(places)), size > SMALL))
         elif type(value) is list:
             key.append(tuple(value))
+        elif type(value) is float:
+            # Two zeros are equal, and NaN is not.
+            key.append(repr(value))
         else:
             key.append((type(value), value))
     kernel = kernel_for(op.native_kernels, tuple(key), ports.native_lowered, op, args, fixed)
@@ -254,16 +268,21 @@ class Steps:
             return False
         arrays = [value for value in args if type(value) is ndarray]
         first = arrays[0]
-        key: list[Any] = [first.dtype.num]
-        for value in args:
-            key.append(type(value))
-            if type(value) is ndarray and not (
-                value.dtype == first.dtype
-                and same_sizes(value.shape, first.shape)
-                and value.flags.c_contiguous
-                and value.ndim
+        for place, value in enumerate(args):
+            if type(value) is not ndarray:
+                continue
+            flags = value.flags
+            if not (value.ndim and flags.c_contiguous and same_sizes(value.shape, first.shape)):
+                return False
+            is_written = place in self.writes
+            if value.dtype != first.dtype or (is_written and not flags.writeable):
+                return False
+            others = [other for other in arrays if other is not value]
+            if is_written and (
+                len(others) + 1 < len(arrays) or any([may_share_memory(value, o) for o in others])
             ):
                 return False
+        key: list[Any] = [first.dtype.num, *map(type, args)]
         given = (self.label, self.text, args, ((), None), False, self.writes)
         kernel = kernel_for(self.native_kernels, tuple(key), ports.native_text, *given)
         if kernel is None:

@@ -1,9 +1,10 @@
-"""Optimisers: torch's public names."""
+"""Optimisers: torch's public names. All classes are there from the start, for programs that look
+through `torch.optim.__dict__`."""
 
 from __future__ import annotations
 
 from rushlight.base.lazy import namespace
-from rushlight.optim import lr_scheduler
+from rushlight.optim import lr_scheduler as lr_scheduler
 from rushlight.optim.adadelta import Adadelta
 from rushlight.optim.adafactor import Adafactor
 from rushlight.optim.adagrad import Adagrad
@@ -25,5 +26,4 @@ __all__ = [
     "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "swa_utils",
 ]  # fmt: skip
 
-# Programs look classes up in this module's `__dict__`, so all of them are in it.
 __getattr__, __dir__ = namespace(__name__, modules=("swa_utils",))

@@ -7,7 +7,7 @@ tensors as pairs of real ones; a subclass states what a parameter's state is and
 from __future__ import annotations
 
 from inspect import Parameter, Signature
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.base.signatures import signed
@@ -83,6 +83,10 @@ class PerParameter(Optimizer):
     fixed_options: ClassVar[dict[str, Any]] = {}
     # torch: the order in which groups hold them, where it is not that of the signature.
     group_order: ClassVar[str] = ""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, params: Any, lr: Any = ..., **options: Any) -> None: ...
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -233,7 +233,7 @@ def has_static_value(a: Number) -> bool:
     return not isinstance(a, SymNumber) or a.node.is_constant() or not free_symbols(a)
 
 
-def guarding_hint_or_throw(a: Any) -> int | bool:
+def guarding_hint_or_throw(a: Any) -> float:
     """The value in the example, to be guarded on; an error where there is none."""
     return a if isinstance(a, (bool, int)) else guard_scalar(a)
 

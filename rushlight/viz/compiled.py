@@ -25,7 +25,7 @@ body { margin: 1rem; font: 14px system-ui, sans-serif; color: #222; background: 
 pre { font: 12px ui-monospace, monospace; line-height: 1.4; }
 pre span { display: block; padding: 0 .5rem; }
 .number { display: inline-block; width: 4rem; color: #777; }
-.break { border-left: 4px solid #c00; }
+.break { box-shadow: inset 4px 0 #c00; }
 .reason { color: #c00; padding-left: 4.5rem; }
 """
 

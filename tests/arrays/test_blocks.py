@@ -87,7 +87,7 @@ def test_causal_attention_in_several_blocks():
 
 def test_convolution_in_blocks_of_samples(monkeypatch):
     """However many samples are taken at a time, values and gradients are the same."""
-    from rushlight.opset.window import conv
+    from rushlight.opset.window import correlation
 
     def run():
         torch.manual_seed(0)
@@ -97,7 +97,7 @@ def test_convolution_in_blocks_of_samples(monkeypatch):
         return y, *torch.autograd.grad(y.square().sum(), (x, w))
 
     whole = run()
-    monkeypatch.setattr(conv, "BLOCK", 2 * 2 * 9 * 9)
-    assert len(conv.blocks(5, 2 * 9 * 9)) == 3
+    monkeypatch.setattr(correlation, "BLOCK", 2 * 2 * 9 * 9)
+    assert len(correlation.blocks(5, 2 * 9 * 9)) == 3
     for found, wanted in zip(run(), whole, strict=True):
         torch.testing.assert_close(found, wanted)

@@ -13,6 +13,7 @@ import itertools
 import random
 from typing import Any
 
+from tests.capture import vocabulary
 from tests.capture.programs import Cfg, Ctx, blind, noisy_native
 
 __all__ = ["NAMES", "Tensors", "program_of"]
@@ -71,7 +72,7 @@ class Writer:
     def __init__(self, seed: int, tensors: Tensors) -> None:
         self.r = random.Random(seed)
         self.tensors = tensors
-        self.expressions = [*EXPR, *tensors.more]
+        self.expressions = [*EXPR, *vocabulary.EXPRESSIONS, *tensors.more]
 
     def e(self) -> str:
         return self.r.choice(self.expressions)
@@ -234,6 +235,7 @@ SIMPLE: dict[str, Any] = {
             f"{v} = sum(({v} * i for i in range(3)), x)", "log.append({i % 2 for i in range(b)})",
         ])
     ],
+    "words": lambda w, v: [*w.r.choice(vocabulary.STATEMENTS)],
     "fstr": lambda w, v: ["D['s'] = f'{a}-{b:03d}-{a!r:>4}'"],
     "unpack": lambda w, v: [
         w.r.choice([
@@ -449,7 +451,7 @@ NAMES: dict[str, Any] = {
     "collections": collections, "functools_reduce": reduce, "helper2": helper2,
     "itertools": itertools, "managed": managed, "maybe": blind(_maybe), "native": noisy_native,
     "native_pair": blind(_pair), "outer": outer, "pairs": pairs, "pick": pick,
-    "raise_from": raise_from, "__name__": "fuzzed",
+    "raise_from": raise_from, "__name__": "fuzzed", **vocabulary.NAMES,
 }  # fmt: skip
 
 

@@ -238,7 +238,7 @@ def test_logs(capsys):
     assert 'print(end="")' in told
     assert "RL0753: builtin: print" in told
     assert "[recompiles] broken" in told
-    assert "L['x']: tensor" in told
+    assert "L['x'] is a Tensor of torch.float32" in told
     assert "[guards] broken" in told
     assert "[graph_code] def forward(self, L_x_" in told
     f(torch.ones(2, 2))

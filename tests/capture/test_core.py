@@ -244,7 +244,9 @@ def test_the_limit_of_entries():
     compiled = toy_capture(limit=3).function(user)
     for n in range(3):
         compiled(Toy(1), "a" * n)
-    with pytest.warns(UserWarning, match=r"recompile_limit.*last was for L\['name'\]: value 'aa'"):
+    with pytest.warns(
+        UserWarning, match=r"recompile_limit.*last was for L\['name'\] is 'aa'; it is"
+    ):
         assert compiled(Toy(1), "aaaa") == Toy(5)
     compiled = toy_capture(limit=1, fullgraph=True).function(user)
     compiled(Toy(1), "a")

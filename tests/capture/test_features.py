@@ -42,6 +42,8 @@ MORE = {
     "p_simple_namespace": [1],
     "p_result_type": [1],
     "p_optimizer_step": [2],
+    # `backward` is a node.
+    "p_backward": [4],
 }
 FEWER = {
     # A transform is one node with a body; PyTorch's steps into and out of levels are nodes.
@@ -52,14 +54,13 @@ FEWER = {
     "p_func_vjp": [3],
     "p_func_jacrev": [2],
     "p_func_grad_value": [2],
-    # NumPy runs as it is, between graphs.
+    # What NumPy knows of a constant is known when the graph is made.
     "p_numpy_scalar": [1],
     # Modules that are made in the function, and copies of their tables, break the graph.
     "p_sequential_slice": [2],
     "p_state_dict": [1],
     "p_loss": [1, 2],
     "p_module_in_function": [1],
-    # Overriding subclasses and modes break the graph.
     # An error of the program: PyTorch's graph has the hook.
     "p_backward_hook": [1],
 }

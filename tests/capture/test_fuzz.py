@@ -11,6 +11,7 @@ import pytest
 from tests.capture import programs
 from tests.capture.generator import NAMES, Box, Tensors, program_of
 from tests.capture.toy import Toy, op_neg, toy_capture
+from tests.capture.vocabulary import TENSOR_EXPRESSIONS, tensor_names
 
 TOYS = Tensors(("x.relu()", "op_neg(x)", "op_neg(y) + a"), "{e} > {n}")
 COUNT = int(os.environ.get("FUZZ_CAPTURE", "2000"))
@@ -79,6 +80,7 @@ TENSORS = Tensors(
         "x.relu()", "torch.sin(x)", "x @ y", "x.t()", "y[0] + x", "x.add_(1)", "y.mul_(a)",
         "torch.where(x > y, x, y)", "x.sum() + y", "torch.stack([x, y]).mean(0)", "F.softmax(x, 0)",
         "x.reshape(-1)[:2] + y", "(x > 0) * y", "x.clamp(-5, 5)", "y.detach() + x",
+        *TENSOR_EXPRESSIONS,
     ),
     "({e}).sum() > {n}",
 )  # fmt: skip
@@ -96,7 +98,7 @@ def tensor_differs(seed):
     def make(n):
         return torch.full((2, 2), float(n))
 
-    names = {"torch": torch, "F": torch.nn.functional}
+    names = {"torch": torch, "F": torch.nn.functional, **tensor_names()}
     text = program_of(seed, TENSORS)
     try:
         with config.patch(recompile_limit=30):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import rushlight as torch
-import rushlight.nn.functional as F
 from rushlight.compiler import compiling
 from rushlight.compiler.counting import CompileCounter
 
@@ -77,31 +76,6 @@ def test_hooks_added_to_an_optimiser():
     optimiser.register_step_post_hook(lambda *args: seen.append(1))
     step()
     assert seen == [1]
-
-
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_a_whole_training_step(backend):
-    def losses(compile_):
-        torch.manual_seed(0)
-        net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
-        optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
-        x, y = torch.randn(6, 4), torch.randn(6, 2)
-
-        def train(x, y):
-            optimiser.zero_grad()
-            loss = F.mse_loss(net(x), y)
-            loss.backward()
-            optimiser.step()
-            return loss.detach()
-
-        run = compile_(train)
-        return torch.stack([run(x, y) for _ in range(5)])
-
-    counter = CompileCounter()
-    want = losses(lambda f: f)
-    assert torch.allclose(losses(lambda f: torch.compile(f, backend=backend)), want, rtol=1e-5)
-    losses(lambda f: torch.compile(f, backend=counter))
-    assert counter.frame_count == 4
 
 
 def test_tensors_as_keys():

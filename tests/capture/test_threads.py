@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -76,6 +77,97 @@ def test_eight_threads_call_and_compile_one_function(backend):
 
     assert in_threads(work) == [[] for _ in range(8)]
     assert torch.is_grad_enabled()
+
+
+def model_of(kind):
+    torch.manual_seed(0)
+    if kind == "mlp":
+        return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    return torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.0), torch.nn.LayerNorm(4))
+
+
+def rounds(count, resets):
+    """Eight threads train and evaluate models that are compiled for all of them, with sizes, modes
+    and flags of their own; `resets` says whether one drops all compiled code now and then."""
+    models = [model_of(kind) for kind in ("mlp", "norm")]
+    runs = [torch.compile(model) for model in models]
+    step = torch.compile(lambda model, x: model(x).square().sum(), backend="aot_eager")
+
+    def work(number):
+        draw = random.Random(number)
+        wrong = []
+        for turn in range(count):
+            which, batch = draw.randrange(2), draw.choice((1, 2, 3, 5))
+            x = torch.full((batch, 4), number + turn / 8).requires_grad_(draw.random() < 0.5)
+            y = x.detach().requires_grad_(x.requires_grad)
+            if resets and number == 0 and turn % 7 == 3:
+                compiling.reset()
+            with torch.set_grad_enabled(draw.random() < 0.7):
+                got, want = runs[which](x), models[which](y)
+                loss = step(models[which], x)
+            near = torch.allclose(got, want, 1e-4, 1e-5)
+            near = near and torch.allclose(loss, want.square().sum(), 1e-4, 1e-4)
+            if got.requires_grad and x.requires_grad:
+                (mine,) = torch.autograd.grad(got.sum(), x)
+                (theirs,) = torch.autograd.grad(want.sum(), y)
+                near = near and torch.allclose(mine, theirs, 1e-4, 1e-4)
+            if not near or got.requires_grad != want.requires_grad:
+                wrong.append((number, turn, which, batch))
+        return wrong
+
+    assert in_threads(work) == [[] for _ in range(8)]
+
+
+@pytest.mark.filterwarnings("ignore:.*recompile_limit")
+@pytest.mark.parametrize("resets", [False, True])
+def test_modules_in_threads(resets):
+    pytest.importorskip("llvmlite")
+    rounds(12, resets)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*recompile_limit")
+@pytest.mark.parametrize("resets", [False, True])
+def test_modules_in_threads_for_long(resets):
+    pytest.importorskip("llvmlite")
+    rounds(300, resets)
+
+
+def test_coroutines_in_threads():
+    """An event loop in each thread, tasks that call one function between awaits, generators that
+    are left half-way, and recursion through the compiled function."""
+
+    @torch.compile(backend="eager")
+    def down(x, n):
+        y = x + opaque(n)
+        return y if n == 0 else down(y, n - 1) * 2
+
+    def plain(x, n):
+        y = x + n
+        return y if n == 0 else plain(y, n - 1) * 2
+
+    def source(x, count):
+        for number in range(count):
+            yield down(x, number % 3)
+
+    async def task(number):
+        found = []
+        for turn in range(6):
+            steps = source(torch.full((2,), float(number)), 5)
+            found += [next(steps).tolist() for _ in range(turn % 4)]
+            await asyncio.sleep(0)
+        return found
+
+    async def main(number):
+        return await asyncio.gather(*(task(number + k) for k in range(3)))
+
+    def expected(number):
+        x = torch.full((2,), float(number))
+        return [plain(x, n % 3).tolist() for turn in range(6) for n in range(turn % 4)]
+
+    results = in_threads(lambda number: asyncio.run(main(number)))
+    for number, found in enumerate(results):
+        assert found == [expected(number + k) for k in range(3)]
 
 
 def test_one_entry_though_many_threads_miss():

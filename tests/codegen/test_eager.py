@@ -17,7 +17,7 @@ from rushlight.codegen import eager
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.opset import audit, elementwise, large
-from rushlight.opset.network import norm
+from rushlight.opset.network import normkernels
 from rushlight.opset.samples.maker import has_samples, samples_of
 from tests.codegen.recording import flat
 
@@ -39,7 +39,7 @@ OPS = [
 @pytest.fixture
 def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Samples are small: here native code takes them all the same."""
-    for module in (large, elementwise, norm):
+    for module in (large, elementwise, normkernels):
         monkeypatch.setattr(module, "LARGE", 1)
     monkeypatch.setattr(large, "MOST_VARIANTS", 1 << 10)
     yield
@@ -276,3 +276,106 @@ def test_the_log_names_kernels(capsys: pytest.CaptureFixture[str]) -> None:
     with config.patch(logs="kernel"):
         F.hardswish(large_tensor(10, large.LARGE))
     assert "[kernel] eager aten::hardswish: native" in capsys.readouterr().err
+
+
+def index_of(below: int, *shape: int) -> Tensor:
+    return rushlight.from_numpy(np.random.default_rng(below).integers(0, below, shape))
+
+
+LOOPS: dict[str, Callable[[Any], Any]] = {
+    "cumsum, rows": lambda x: x.cumsum(-1),
+    "cumsum, columns": lambda x: x.cumsum(0),
+    "cumprod, middle": lambda x: (x * 0.1 + 1).cumprod(1),
+    "gather": lambda x: x.gather(1, index_of(x.shape[1], *x.shape)),
+    "gather, fewer": lambda x: x.gather(0, index_of(x.shape[0], 40, *x.shape[1:])),
+    "scatter_add": lambda x: x.scatter_add(2, index_of(x.shape[2], *x.shape), x),
+    "scatter_add, views": lambda x: x.transpose(0, 2).scatter_add(
+        0, index_of(x.shape[2], *x.transpose(0, 2).shape), x.transpose(0, 2)
+    ),
+    "index_add": lambda x: x.index_add(0, index_of(x.shape[0], x.shape[0]), x),
+    "index_put": lambda x: x.index_put((index_of(x.shape[0], 90),), x[:1], accumulate=True),
+    "embedding": lambda x: rushlight.ops.aten.embedding_dense_backward(
+        x[0], index_of(50, x.shape[1]), 50, -1, False
+    ),
+    "transposed": lambda x: x.transpose(1, 2).contiguous(),
+    "transposed, rows": lambda x: x.flatten(1).t().clone(),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bfloat16", "complex64"])
+def test_loops_have_the_bits_of_numpy(name: str, dtype: str) -> None:
+    x = large_tensor(11, 31, 64, 23).nan_to_num(0.5, 1.0, -1.0).clamp(-3, 3)
+    x = x.to(getattr(rushlight, dtype))
+    found = LOOPS[name](x)
+    with config.patch(eager_native=False):
+        expected = LOOPS[name](x)
+    assert bits(found) == bits(expected)
+    assert found.stride() == expected.stride()
+
+
+def test_signs_of_zeros_survive_sums() -> None:
+    x = rushlight.full((large.LARGE,), -0.0)
+    assert rushlight.signbit(x.cumsum(0)).all()
+    assert rushlight.signbit(x.view(128, -1).cumsum(0)).all()
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("optimizer", ["Adam", "AdamW"])
+def test_steps_of_adam_have_the_bits_of_numpy(optimizer: str, decay: float) -> None:
+    def train() -> list[bytes]:
+        rng = np.random.default_rng(12)
+        sizes = ((300, 70), (5000,), (7,))
+        values = [rng.standard_normal(size).astype(np.float32) for size in sizes]
+        given = [rushlight.from_numpy(v).requires_grad_() for v in values]
+        step = getattr(rushlight.optim, optimizer)(given, lr=0.01, weight_decay=decay, fused=True)
+        for _ in range(5):
+            for p in given:
+                p.grad = rushlight.from_numpy(rng.standard_normal(p.shape).astype(np.float32))
+            step.step()
+        return [bits(p) for p in given]
+
+    found = train()
+    with config.patch(eager_native=False):
+        assert found == train()
+
+
+def test_topk_is_the_head_of_a_stable_sort() -> None:
+    for shape in ((4, 40), (130, 257), (2, 3, 1000)):
+        for largest in (True, False):
+            x = rushlight.from_numpy(np.random.default_rng(13).integers(-9, 9, shape)).float()
+            x.view(-1)[::17] = math.nan
+            found = x.topk(7, largest=largest)
+            expected = x.sort(stable=True, descending=largest)
+            assert bits(found.values) == bits(expected.values[..., :7])
+            assert (found.indices == expected.indices[..., :7]).all()
+
+
+def test_zeros_of_both_signs_are_different_arguments() -> None:
+    x = rushlight.full((large.LARGE,), math.nan)
+    for _ in range(2):
+        assert not rushlight.signbit(x.nan_to_num(0.0)).any()
+        assert rushlight.signbit(x.nan_to_num(-0.0)).all()
+
+
+def test_what_shares_memory_with_a_target_is_left_to_numpy() -> None:
+    start = np.random.default_rng(14).standard_normal((300, 80)).astype(np.float32)
+
+    def writes() -> bytes:
+        p = rushlight.from_numpy(start.copy()).requires_grad_()
+        p.grad = p.detach()
+        rushlight.optim.AdamW([p], lr=0.1, fused=True).step()
+        return bits(p)
+
+    found = writes()
+    with config.patch(eager_native=False):
+        assert found == writes()
+
+
+def test_texts_that_need_arrays_stay_with_numpy() -> None:
+    x = large_tensor(15, large.LARGE)
+    op = rushlight.ops.aten.relu.default
+    op.native_kernels.clear()
+    found = large.fused(op, lambda m, value: value.astype(value.dtype), (x.numpy(),), large.AS_IS)
+    assert found is None
+    op.native_kernels.clear()

@@ -267,7 +267,7 @@ def installed() -> Iterator[None]:
 def test_torch_is_rushlight(installed: None) -> None:
     rushlight = load("rushlight")
     assert load("torch") is rushlight
-    assert rushlight.__name__ == "rushlight"
+    assert rushlight.__name__ == "torch"
     assert load("torch.compat") is compat
     compat.install()
     assert sum(isinstance(f, AliasFinder) for f in sys.meta_path) == 1

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import rushlight as torch
 from rushlight import nn
@@ -94,7 +98,7 @@ assert torch.allclose(torch.compile(m)(x), expected)
 file = io.BytesIO(); torch.save(m.state_dict(), file); file.seek(0)
 assert m.load_state_dict(torch.load(file))
 file = io.BytesIO(); torch.save(nn.Linear(2, 2), file); file.seek(0)
-assert b"torch.nn.modules.linear" in file.getvalue()
+assert b"torch.nn" in file.getvalue() and b"rushlight" not in file.getvalue()
 assert type(torch.load(file, weights_only=False)) is nn.Linear
 with torch.serialization.safe_globals([nn.Linear]):
     file.seek(0); assert type(torch.load(file)) is nn.Linear
@@ -105,3 +109,38 @@ print("fine")
 def test_graphs_scripts_and_files_under_the_alias(tmp_path):
     (tmp_path / "script.py").write_text(COMPILED)
     assert python(str(tmp_path / "script.py")) == "fine\n"
+
+
+STAR = """
+import builtins, rushlight.compat; rushlight.compat.install()
+from torch import *
+import torch
+assert len([name for name in globals() if name[0] != "_"]) > 880
+assert tensor is torch.tensor and int is torch.int and "nn" not in globals()
+kinds = [name for name, value in torch.optim.__dict__.items() if isinstance(value, type)
+         and getattr(torch.optim, name) is value]
+assert {"Adam", "NAdam", "LBFGS", "Muon"} <= {*kinds}
+print("fine")
+"""
+
+
+def test_from_torch_import_everything():
+    assert python("-c", STAR) == "fine\n"
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (torch.add, "(input, other, *, alpha=1, out=None)"),
+        (torch.Tensor.add, "(self, other, *, alpha=1)"),
+        (torch.linalg.norm, "(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None)"),
+        (torch.view_as_real, "(input)"),
+        (torch.Tensor.add_, "(self, other, *, alpha=1)"),
+        (torch.stack, "(tensors, dim=0, *, out=None)"),
+    ],
+)
+def test_signatures_of_operators(function, expected):
+    signature = inspect.signature(function)
+    assert str(signature) == expected
+    assert str(pickle.loads(pickle.dumps(signature))) == expected
+    assert signature == inspect.signature(function)

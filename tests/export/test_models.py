@@ -15,8 +15,6 @@ from rushlight.export import export, unflatten
 from tests.export.zoo import ZOO, dims
 
 SIZES = ((4, 6), (3, 6), (7, 11))
-# Steps of this layer are part of the program.
-FIXED_LENGTH = ("GatedRecurrentUnit",)
 
 
 def assert_same(found, expected):
@@ -24,10 +22,6 @@ def assert_same(found, expected):
     assert len(found) == len(expected)
     for one, other in zip(found, expected):
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
-
-
-def sizes_for(name):
-    return [(b, 6) for b, _ in SIZES] if name in FIXED_LENGTH else SIZES
 
 
 def refuse(*args, **kwargs):
@@ -52,7 +46,7 @@ def test_programs_run_at_other_sizes_when_the_module_cannot(name, strict, made, 
     model, twin = made(name)
     entry = ZOO[name]
     program = export(model, entry.inputs(4, 6), dynamic_shapes=entry.shapes(*dims()), strict=strict)
-    cases = [entry.inputs(*sizes) for sizes in sizes_for(name)]
+    cases = [entry.inputs(*sizes) for sizes in SIZES]
     expected = [twin(*copy.deepcopy(args)) for args in cases]
     for member in list(model.modules()):
         monkeypatch.setattr(type(member), "forward", refuse)
@@ -71,7 +65,7 @@ def test_core_programs_and_trees_of_modules_give_the_same(name, made):
     tree = unflatten(program)
     core = program.run_decompositions()
     decomposed = [copy.deepcopy(core.state_dict), core.module()]
-    cases = [entry.inputs(*sizes) for sizes in sizes_for(name)]
+    cases = [entry.inputs(*sizes) for sizes in SIZES]
     expected = [twin(*copy.deepcopy(args)) for args in cases]
     for args, result in zip(cases, expected):
         assert_same(tree(*copy.deepcopy(args)), result)

@@ -304,6 +304,10 @@ def first_tensor(data):
     return next(iter(graph_of(data)["tensor_values"].values()))
 
 
+def calls_of(data):
+    return data["graph_module"]["module_call_graph"]
+
+
 def node_of(data, place=0):
     return graph_of(data)["nodes"][place]
 
@@ -327,6 +331,10 @@ CHANGES = {
     "a private function": lambda d: node_of(d).update(target="torch.ops.__class__.x.y"),
     "eval": lambda d: node_of(d).update(target="builtins.eval"),
     "a name that is code": lambda d: node_of(d).update(name="x=__import__('os');y"),
+    "the module's name": lambda d: node_of(d).update(name="self"),
+    "no signature of the call": lambda d: d["graph_module"]["module_call_graph"][0].pop(
+        "signature"
+    ),
     "a keyword": lambda d: node_of(d).update(name="import"),
     "a value nobody made": lambda d: graph_of(d)["outputs"].append({"as_tensor": {"name": "no"}}),
     "two tags": lambda d: graph_of(d)["outputs"].append({"as_int": 1, "as_bool": True}),

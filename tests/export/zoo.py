@@ -274,7 +274,7 @@ class LongShortTermMemory(nn.Module):
         return self.head(states), hidden, cells
 
 
-@model(sequences, by_batch)
+@model(sequences, by_both)
 class GatedRecurrentUnit(nn.Module):
     def __init__(self):
         super().__init__()

@@ -16,8 +16,8 @@ from rushlight.onnx.messages import Graph, Info, Model, Node, Weight
 from rushlight.onnx.programs import NEWEST, OLDEST
 from rushlight.onnx.protobuf import float_field, int_field, ints_field, text_field, varint
 from tests.export import exported_models as models
-from tests.export.test_models import FIXED_LENGTH
 from tests.export.zoo import ZOO, dims
+from tests.export.zoo_more import MORE
 
 EXPECTED = json.loads(
     (Path(__file__).parent.parent / "reference" / "export" / "results.json").read_text()
@@ -63,13 +63,16 @@ def test_models_give_what_pytorch_gives(name, onnx, runtime):
 
 @pytest.mark.parametrize("name", sorted(ZOO))
 def test_models_at_other_sizes(name, onnx, runtime):
-    entry = ZOO[name]
+    check_sizes(ZOO[name], onnx)
+
+
+def check_sizes(entry, onnx):
     torch.manual_seed(0)
     model = entry.build()
     twin = copy.deepcopy(model)
     program = torch.onnx.export(model, entry.inputs(4, 6), dynamic_shapes=entry.shapes(*dims()))
     onnx.checker.check_model(program.model_proto, full_check=True)
-    for sizes in ((4, 6), (7, 6 if name in FIXED_LENGTH else 11)):
+    for sizes in ((4, 6), (7, 11)):
         args = entry.inputs(*sizes)
         with torch.no_grad():
             expected = pytree.tree_leaves(copy.deepcopy(twin)(*copy.deepcopy(args)))
@@ -85,6 +88,11 @@ def test_versions_of_the_operators(opset, onnx, runtime):
         onnx.checker.check_model(program.model_proto, full_check=True)
         found = [models.plain(result) for result in program(*case.args, **case.kwargs)]
         assert models.close(found, leaves(EXPECTED[name][0]))
+
+
+@pytest.mark.parametrize("name", sorted(MORE))
+def test_more_models_at_other_sizes(name, onnx, runtime):
+    check_sizes(MORE[name], onnx)
 
 
 def check_recurrent(model, example, other, dims, runtime):

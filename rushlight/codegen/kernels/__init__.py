@@ -1,4 +1,4 @@
-"""Native kernels of heavy ops: convolution and the products it is made of.
+"""Native kernels of heavy ops: convolution, batch norm, and the products they are made of.
 
 They take and answer arrays of float32. `available` is how ops ask for them.
 """
@@ -17,6 +17,6 @@ def available() -> ModuleType | None:
     """The module of the kernels; None without the package that compiles them."""
     if find_spec("llvmlite") is None:
         return None
-    from rushlight.codegen.kernels import convolution
+    from rushlight.codegen.kernels import calls
 
-    return convolution
+    return calls

@@ -65,7 +65,11 @@ class Geometry:
         self.sizes = sizes
         self.step = steps[2]
         self.pitch = places[2] + reach[2] // self.step
-        self.line = self.pitch * self.step
+        # What no tap reads is not copied: columns between, and rows between where a window has one.
+        self.phases = max([tap[2] % self.step for tap in taps]) + 1
+        self.line = self.pitch * self.phases
+        self.jump = steps[1] if reach[1] == 0 else 1
+        self.kept = steps[1] // self.jump
         self.slabs = len({tap[0] for tap in taps})
         gaps = sorted({tap[0] for tap in taps})
         self.gap = gaps[1] - gaps[0] if len(gaps) > 1 else 1
@@ -75,13 +79,13 @@ class Geometry:
         self.is_padded = whole or not is_plain or not all(stays) or sizes[2] != self.line
         self.band_rows = places[1] if whole else self.rows_of_band()
         self.bands = -(-places[1] // self.band_rows)
-        self.rows = (self.band_rows - 1) * steps[1] + reach[1] + 1
+        self.rows = (self.band_rows - 1) * self.kept + reach[1] + 1
         self.slab = self.rows * self.line
         self.offsets = np.array([self.offset(tap) for tap in taps], np.int64)
 
     def rows_of_band(self) -> int:
         """Rows of results whose input fits, and fill a panel; bands as equal as they can be."""
-        row = 4 * self.channels * self.slabs * self.line * self.steps[1]
+        row = 4 * self.channels * self.slabs * self.line * self.kept
         fit = max(BAND // row, -(-library.target().panel // self.places[2]), 1)
         bands = -(-self.places[1] // min(fit, self.places[1]))
         return -(-self.places[1] // bands)
@@ -106,10 +110,11 @@ class Geometry:
             "depth": depth, "height": height, "width": width, "padded": int(self.is_padded),
             "first_plane": -self.before[0], "plane_step": self.steps[0], "plane_gap": self.gap,
             "slabs": self.slabs, "slab": self.slab, "first_row": -self.before[1],
-            "row_step": self.steps[1], "rows_more": self.reach[1] + 1, "left": self.before[2],
-            "step": self.step, "pitch": self.pitch, "line": self.line,
+            "row_step": self.steps[1], "rows_kept": self.kept, "rows_more": self.reach[1] + 1,
+            "jump": self.jump, "left": self.before[2], "step": self.step,
+            "phases_read": self.phases, "pitch": self.pitch, "line": self.line,
             "spread_plane": self.slabs * self.slab,
-            "row": self.steps[1] * self.line if self.is_padded else width,
+            "row": self.kept * self.line if self.is_padded else width,
         }  # fmt: skip
 
 

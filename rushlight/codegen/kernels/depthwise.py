@@ -89,21 +89,11 @@ def weights_text(target: Target) -> str:
             low, high = f.load(sums[0]), f.load(sums[2])
             low = f.two("fadd", low, f.load(sums[1]))
             high = f.two("fadd", high, f.load(sums[3]))
-            whole = folded(f, f.two("fadd", low, high))
+            whole = f.folded(f.two("fadd", low, high))
             place = f.at(result, f.add(f.mul(number, c.taps), tap))
             more = f.value(f"fadd float {f.load(place, 'float')}, {whole}")
             f.store(more, place, "float")
     return f.text("")
-
-
-def folded(f: Function, vector: str) -> str:
-    """The sum of a vector, by halves."""
-    distance = f.lanes // 2
-    while distance:
-        places = [i ^ distance for i in range(f.lanes)]
-        vector = f.two("fadd", vector, f.shuffle(vector, vector, places))
-        distance //= 2
-    return f.value(f"extractelement {f.vector} {vector}, i64 0")
 
 
 def depthwise_texts(target: Target) -> list[str]:

@@ -20,8 +20,8 @@ CHUNK = ("ptr %ctx", "i64 %chunk", "i64 %worker")
 # What both drivers know of the operand whose windows are read.
 SOURCE = (
     "x scratch scratch_step bands band_rows planes groups channels sample group plane height width "
-    "depth padded first_plane plane_step plane_gap slabs slab first_row row_step rows_more left "
-    "step pitch line spread_plane row "
+    "depth padded first_plane plane_step plane_gap slabs slab first_row row_step rows_kept "
+    "rows_more jump left step phases_read pitch line spread_plane row "
 )
 DIRECT = Words(
     SOURCE + "w w_group w_channel w_row aks sums_taps y y_sample y_group y_channel y_rows y_width "
@@ -53,11 +53,11 @@ def spread_source(
 ) -> None:
     """Pad what a band of one sample and group reads; every channel has `slabs` planes."""
     row = f.add(f.mul(first, c.row_step), c.first_row)
-    count = f.add(f.mul(f.sub(rows, 1), c.row_step), c.rows_more)
+    count = f.add(f.mul(f.sub(rows, 1), c.rows_kept), c.rows_more)
     begin = f.add(f.mul(plane, c.plane_step), c.first_plane)
     shared = (
         f"i64 {row}", f"i64 {count}", f"i64 {c.width}", f"i64 {c.left}", f"i64 {c.step}",
-        f"i64 {c.pitch}", f"i64 {c.line}",
+        f"i64 {c.pitch}", f"i64 {c.line}", f"i64 {c.phases_read}", f"i64 {c.jump}",
     )  # fmt: skip
     start, number, width, *rest = shared
     with f.loop(0, c.channels) as channel, f.loop(0, c.slabs) as slab:

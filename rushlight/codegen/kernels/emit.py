@@ -204,6 +204,15 @@ class Function:
         v = self.vector
         return self.value(f"call {v} @llvm.fma.v{self.lanes}f32({v} {a}, {v} {b}, {v} {c})")
 
+    def folded(self, vector: str) -> str:
+        """The sum of a vector's lanes, by halves."""
+        distance = self.lanes // 2
+        while distance:
+            places = [lane ^ distance for lane in range(self.lanes)]
+            vector = self.two("fadd", vector, self.shuffle(vector, vector, places))
+            distance //= 2
+        return self.value(f"extractelement {self.vector} {vector}, i64 0")
+
     # -- control ----------------------------------------------------------------------------------
 
     @contextlib.contextmanager

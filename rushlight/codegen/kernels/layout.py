@@ -71,24 +71,25 @@ def turn_text(target: Target) -> str:
 
 
 def spread_text(target: Target) -> str:
-    """Rows of an image with zeros around them: target[row][phase][place] is column
-    place * step + phase - left. A row outside of the image is zeros."""
+    """Rows of an image, `jump` apart, with zeros around them: target[row][phase][place] is column
+    place * step + phase - left, for as many phases as are asked for. A row outside of the image is
+    zeros."""
     f = Function(
         target,
         "spread",
         (
             "ptr %x", "ptr %y", "i64 %first", "i64 %rows", "i64 %height", "i64 %width", "i64 %left",
-            "i64 %step", "i64 %pitch", "i64 %line",
+            "i64 %step", "i64 %pitch", "i64 %line", "i64 %phases", "i64 %jump",
         ),
     )  # fmt: skip
     lanes = target.lanes
     with f.loop(0, "%rows") as number:
         place = f.at("%y", f.mul(number, "%line"))
         zeroed(f, place, "%line")
-        row = f.add("%first", number)
+        row = f.add("%first", f.mul(number, "%jump"))
         with f.when(f.value(f"icmp ult i64 {row}, %height")):
             source = f.at("%x", f.mul(row, "%width"))
-            with f.loop(0, "%step") as phase:
+            with f.loop(0, "%phases") as phase:
                 lead = f.sub("%left", phase)
                 round_up = f.sub("%step", 1)
                 start = f.div(f.most(f.add(lead, round_up), 0), "%step")

@@ -6,10 +6,12 @@ from functools import cache
 from typing import Any
 
 from rushlight.codegen.kernels import link
+from rushlight.codegen.kernels.attention import attention_texts
 from rushlight.codegen.kernels.depthwise import depthwise_texts
 from rushlight.codegen.kernels.direct import direct_texts
 from rushlight.codegen.kernels.emit import Target
 from rushlight.codegen.kernels.layout import layout_texts
+from rushlight.codegen.kernels.norms import norm_texts
 from rushlight.codegen.kernels.pool import pool
 from rushlight.codegen.kernels.products import product_texts
 from rushlight.codegen.kernels.winograd import winograd_texts
@@ -18,7 +20,8 @@ __all__ = ["run", "target"]
 
 DRIVERS = (
     "direct", "direct_weights", "sum_weights", "winograd", "winograd_filters", "winograd_sum",
-    "winograd_weights", "depthwise", "depthwise_weights",
+    "winograd_weights", "depthwise", "depthwise_weights", "norm", "norm_backward",
+    "attention", "attention_backward",
 )  # fmt: skip
 
 
@@ -27,7 +30,10 @@ def target() -> Target:
 
 
 def texts(wanted: Target) -> list[str]:
-    families = (product_texts, layout_texts, direct_texts, winograd_texts, depthwise_texts)
+    families = (
+        product_texts, layout_texts, direct_texts, winograd_texts, depthwise_texts, norm_texts,
+        attention_texts,
+    )  # fmt: skip
     return [text for family in families for text in family(wanted)]
 
 

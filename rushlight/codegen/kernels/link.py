@@ -60,6 +60,7 @@ class Machine:
             f"declare {vector} @llvm.fma.{kind}({vector}, {vector}, {vector})\n"
             f"declare {vector} @llvm.masked.load.{kind}.p0(ptr, i32, {mask}, {vector})\n"
             f"declare void @llvm.masked.store.{kind}.p0({vector}, ptr, i32, {mask})\n"
+            "declare double @llvm.sqrt.f64(double)\n"
             "declare i64 @llvm.smin.i64(i64, i64)\n"
             "declare i64 @llvm.smax.i64(i64, i64)\n"
             f"attributes #0 = {{ nounwind noinline {attributes} }}\n"

@@ -19,8 +19,8 @@ NAMES = (
     "rl_live", "rl_pause", "rl_wait_init",
 )  # fmt: skip
 
-# Note [Pool]. A job is (fn, ctx, n, parts, most); its chunks are dealt to `parts` runs, one a thread,
-# each with a ticket on a cache line of its own: epoch << 32 | chunks left. A claim is one
+# Note [Pool]. A job is (fn, ctx, n, parts, most); its chunks are dealt to `parts` runs, one a
+# thread, each with a ticket on a cache line of its own: epoch << 32 | chunks left. A claim is one
 # compare-exchange that takes 1 off. Who is done with its own run helps with the others, so a worker
 # that sleeps delays nobody.
 #
@@ -301,15 +301,7 @@ release:
   store atomic i32 0, ptr @busy release, align 4
   ret void
 inline:
-  %none = icmp eq i64 %n, 0
-  br i1 %none, label %out, label %loop
-loop:
-  %i = phi i64 [ 0, %inline ], [ %i1, %loop ]
-  call void %fn(ptr %ctx, i64 %i, i64 0)
-  %i1 = add i64 %i, 1
-  %again = icmp ult i64 %i1, %n
-  br i1 %again, label %loop, label %out
-out:
+  call void @rl_inline(ptr %fn, ptr %ctx, i64 %n)
   ret void
 }
 
@@ -457,6 +449,13 @@ declare i32 @pthread_cond_broadcast(ptr)
 # Where no way to make threads is known: everything on the caller's.
 SERIAL = r"""
 define void @rl_parallel_for(ptr %fn, ptr %ctx, i64 %n, i64 %most) nounwind {
+  call void @rl_inline(ptr %fn, ptr %ctx, i64 %n)
+  ret void
+}
+"""
+# All chunks on the calling thread.
+INLINE = r"""
+define internal void @rl_inline(ptr %fn, ptr %ctx, i64 %n) nounwind {
 entry:
   %none = icmp eq i64 %n, 0
   br i1 %none, label %out, label %loop
@@ -482,9 +481,9 @@ def pool_text(sleep: str = "") -> str:
         sleep = "serial" if sys.platform == "win32" else "condition"
         sleep = "futex" if known and sys.platform.startswith("linux") else sleep
     if sleep == "serial":
-        return SERIAL
+        return SERIAL + INLINE
     mac = sys.platform == "darwin"
-    text = POOL + (FUTEX if sleep == "futex" else CONDITION)
+    text = POOL + INLINE + (FUTEX if sleep == "futex" else CONDITION)
     declared = ""
     if processor in X86:
         pause, declared = (

@@ -85,19 +85,21 @@ def patch_text(target: Target, name: str, matrix: Matrix, size: int) -> str:
             "i64 %width", "i64 %wide", "i64 %group",
         ),
     )  # fmt: skip
+    acrosses = [f.mul("%wide", j) for j in range(size)]
+    downs = [f.mul(f.mul("%width", "%wide"), i) for i in range(size)]
     with f.loop(0, "%count") as number:
         sample, row, column = place_of(f, f.add("%first", number), "%rows", "%columns")
         y, x = f.add(f.mul(row, 2), "%top"), f.add(f.mul(column, 2), "%left")
         base = f.at("%x", f.mul(sample, "%sample"))
         lines = [f.value(f"icmp ult i64 {f.add(y, i)}, %height") for i in range(size)]
         places = [f.value(f"icmp ult i64 {f.add(x, j)}, %width") for j in range(size)]
-        corner = f.add(f.mul(f.sub(y, "%low"), "%width"), x)
+        corner = f.at(base, f.mul(f.add(f.mul(f.sub(y, "%low"), "%width"), x), "%wide"))
         pointers = []
         for i in range(size):
+            row_start = f.at(corner, downs[i])
             for j in range(size):
-                at = f.at(base, f.mul(f.add(f.add(corner, f.mul("%width", i)), j), "%wide"))
                 inside = f.value(f"and i1 {lines[i]}, {places[j]}")
-                pointers.append(f.select(inside, f"{at}", "%zeros", "ptr"))
+                pointers.append(f.select(inside, f.at(row_start, acrosses[j]), "%zeros", "ptr"))
         line = f.at("%to", f.mul(number, "%wide"))
         apart = f.mul("%group", "%wide")
         with f.loop(0, "%wide", f.lanes) as channel:

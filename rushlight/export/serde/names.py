@@ -110,8 +110,9 @@ def made_device(record: Record) -> device:
 
 
 def check_identifier(name: str) -> str:
-    """A name of a file as it may stand in a graph's code."""
-    if IDENTIFIER.match(name) is None or iskeyword(name) or name.startswith("__"):
+    """A name of a file as it may stand in a graph's code, where `self` is the module."""
+    is_free = not iskeyword(name) and not name.startswith("__") and name != "self"
+    if IDENTIFIER.match(name) is None or not is_free:
         raise refuse(f"{name[:80]!r} is no name")
     return name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rushlight.base.pytree import SUPPORTED_NODES, TreeSpec
+from rushlight.base.pytree import NAMEDTUPLE_NAMES, SUPPORTED_NODES, TreeSpec
 from rushlight.base.treetexts import treespec_dumps, treespec_loads
 from rushlight.export import signature as sig
 from rushlight.export.serde.names import check_identifier, check_path
@@ -134,7 +134,8 @@ class CallGraphWriter:
             return
         cls = spec.context if isinstance(spec.context, type) else spec.type
         if hasattr(cls, "_fields"):
-            name = SUPPORTED_NODES[spec.type].serialized_type_name
+            known = SUPPORTED_NODES[spec.type].serialized_type_name
+            name = NAMEDTUPLE_NAMES.get(cls, known)
             self.fields[str(name)] = {"field_names": list(cls._fields)}
         for child in spec.children_specs:
             self.note_fields(child)
@@ -220,6 +221,8 @@ def read_call_graph(entries: list[Record]) -> list[sig.ModuleCallEntry]:
                 forward_arg_names=[check_identifier(name) for name in names] if names else None,
             )
         found.append(sig.ModuleCallEntry(entry.fqn and check_path(entry.fqn), signature))
+    if found and found[0].signature is None:
+        raise refuse("it does not say how the program is called")
     return found
 
 

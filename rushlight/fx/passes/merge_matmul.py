@@ -11,13 +11,16 @@ from rushlight.fx.tracing import symbolic_trace
 from rushlight.graph import host
 from rushlight.graph.node import Node
 
+# What graphs call `torch`.
+LIBRARY: Any = host.library
+
 __all__ = ["are_nodes_independent", "may_depend_on", "merge_matmul", "split_result_tensors"]
 
 
 def split_result_tensors(result: Any, inputs: list[Any]) -> tuple[Any, ...]:
     """The rows of a product, cut as the rows of its left operands were."""
     rows = [each.shape[0] for each in inputs]
-    return tuple(host.library.split(result, rows))
+    return tuple(LIBRARY.split(result, rows))
 
 
 def may_depend_on(a: Node, b: Node, search_depth: int = 6) -> bool:
@@ -46,7 +49,7 @@ def merge_matmul(in_mod: Any) -> GraphModule:
     by_right: dict[Any, list[Node]] = {}
     lefts: dict[Node, Node] = {}
     for node in gm.graph.nodes:
-        product = node.op == "call_function" and node.target is host.library.matmul
+        product = node.op == "call_function" and node.target is LIBRARY.matmul
         if (product or (node.op == "call_method" and node.target == "matmul")) and len(
             node.args
         ) == 2:
@@ -58,8 +61,8 @@ def merge_matmul(in_mod: Any) -> GraphModule:
             continue
         operands = [lefts[each] for each in products]
         with gm.graph.inserting_before(first_after(gm, [*operands, right])):
-            stacked = gm.graph.call_function(host.library.cat, (operands,))
-            together = gm.graph.call_function(host.library.matmul, (stacked, right))
+            stacked = gm.graph.call_function(LIBRARY.cat, (operands,))
+            together = gm.graph.call_function(LIBRARY.matmul, (stacked, right))
             parts = gm.graph.call_function(split_result_tensors, (together, operands))
             pieces = [
                 gm.graph.call_function(operator.getitem, (parts, i)) for i in range(len(operands))

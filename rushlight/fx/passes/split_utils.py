@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from operator import getitem
 from typing import Any
 
@@ -70,7 +71,7 @@ def split_by_tags(
         part = home.get(node)
         if part is not None:
             copies[node] = part.graph.node_copy(
-                node, lambda x, part=part: brought(x, part, gm, home, copies, used_later)
+                node, partial(brought, part=part, home=home, copies=copies, used_later=used_later)
             )
     map_arg(returned.args, lambda x: note(x, home, used_later))
 
@@ -122,7 +123,6 @@ def note(node: Node, home: dict[Node, Component], used_later: dict[str, dict[Nod
 def brought(
     node: Node,
     part: Component,
-    gm: GraphModule,
     home: dict[Node, Component],
     copies: dict[Node, Node],
     used_later: dict[str, dict[Node, None]],

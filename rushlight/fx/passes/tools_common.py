@@ -93,7 +93,8 @@ def stable_topological_sort(gm: GraphModule) -> GraphModule:
     needs = {node: len(node.all_input_nodes) for node in nodes}
     ready = [place[node] for node in nodes if not needs[node]]
     heapq.heapify(ready)
-    graph, known = Graph(), {}
+    graph = Graph()
+    known: dict[Node, Node] = {}
     while ready:
         node = nodes[heapq.heappop(ready)]
         known[node] = graph.node_copy(node, lambda x: known[x])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from rushlight.onnx.building import BOOL, INT64, Builder, Value, translates
 from rushlight.onnx.refusals import refuse
 from rushlight.onnx.translations.pointwise import chosen, common_type
@@ -255,3 +257,17 @@ def nonzero(b: Builder, x: Value) -> Value:
     if x.rank == 0:
         raise refuse("nonzero of a tensor without dims")
     return b.op("Transpose", b.op("NonZero", x, dtype=INT64), perm=[1, 0])
+
+
+@translates("unfold.default")
+def unfold(b: Builder, x: Value, dim: int, size: int, step: int) -> Value:
+    """Windows along a dim: where each begins, and the places in it; they become the last dim."""
+    dim = dim % x.rank
+    length = b.number(b.size(x, dim), INT64)
+    stop = b.op("Sub", length, b.number(size - 1, INT64))
+    begins = b.op("Range", b.number(0, INT64), stop, b.number(step, INT64))
+    begins = b.reshape(begins, [-1, 1])
+    places = b.op("Add", begins, b.array(np.arange(size).reshape(1, -1), INT64))
+    found = b.op("Gather", x, places, axis=dim)
+    order = [axis for axis in range(x.rank + 1) if axis != dim + 1]
+    return b.op("Transpose", found, perm=[*order, dim + 1])

@@ -25,6 +25,7 @@ from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
 from rushlight.opset import derived
+from rushlight.opset.creation.rowmajor import row_major
 from rushlight.opset.exposure import install_method
 from rushlight.opset.kinds import CREATION, Native, Spec, refuse_device
 from rushlight.opset.registry import composite, mutation, op, packet
@@ -53,7 +54,7 @@ def clone_backend(self: Any, memory_format: Any = None) -> Any:
     return (
         lay_out(values_of(self), strides, self._dtype)
         if strides != geometry.contiguous_strides(tuple(self.shape))
-        else wrap(values_of(self).copy(), self._dtype)
+        else wrap(row_major(values_of(self)), self._dtype)
     )
 
 

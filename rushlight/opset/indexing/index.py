@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from rushlight.core.op import Tag
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
 from rushlight.opset.kinds import GATHER, Spec, is_lazy
+from rushlight.opset.large import LARGE, native_loop
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.results import lay_out, result_tensor
 from rushlight.opset.rules import aten, late, linear_in, sample
@@ -460,6 +462,23 @@ def flat_positions(array: Any, dim: int, index: Any) -> Any:
     return found
 
 
+def by_native_code(name: str, array: Any, dim: int, index: Any, other: Any) -> bool:
+    """Read or write what an index names along a dim by native code; False where there is none. The
+    sizes of the other dims are those of the index, and positions are known to be right."""
+    sizes, given = list(array.shape), list(index.shape)
+    length, count = sizes.pop(dim), given.pop(dim)
+    run = native_loop(name, array.dtype) if geometry.same_sizes(sizes, given) else None
+    if run is None or other.dtype != array.dtype or not array.flags.writeable:
+        return False
+    if not array.flags.c_contiguous or not other.flags.c_contiguous:
+        return False
+    if np.may_share_memory(array, other) or np.may_share_memory(array, index):
+        return False
+    index = np.ascontiguousarray(index, np.int64)
+    run(array, index, other, prod(sizes[:dim]), length, count, prod(sizes[dim:]))
+    return True
+
+
 def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:
     sizes, wanted = tuple(self.shape), tuple(index.shape)
     dim = geometry.wrap_dim(dim, len(sizes))
@@ -500,6 +519,10 @@ def _(xp: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
         return self[index].reshape(shape)
     dim %= self.ndim
     check_positions(self, dim, index)
+    if index.size >= LARGE:
+        result = xp.empty(index.shape, self.dtype)
+        if by_native_code("gather", self, dim, index, result):
+            return result
     if self.flags.c_contiguous:
         return self.reshape(-1).take(flat_positions(self, dim, index))
     return self[grid(index.shape, dim, index)]

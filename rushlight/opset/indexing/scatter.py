@@ -13,6 +13,7 @@ from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.opset.indexing.index import (
     INDEX_DTYPES,
+    by_native_code,
     check_bounds,
     check_positions,
     flat_positions,
@@ -27,6 +28,7 @@ from rushlight.opset.indexing.writing import (
     writing,
 )
 from rushlight.opset.kinds import Spec
+from rushlight.opset.large import LARGE
 from rushlight.opset.reduction.reduce import has_values
 from rushlight.opset.registry import op
 from rushlight.opset.rules import aten, linear_in, sample
@@ -184,9 +186,16 @@ def scatter_into(xp: Any, self: Any, dim: int, index: Any, src: Any) -> None:
 def scatter_reducing(
     xp: Any, self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True
 ) -> None:
-    if index.size:
-        target, places, values = scatter_places(self, dim, index, src)
-        reduce_into(target, places, values, reduce, include_self)
+    if not index.size:
+        return
+    adds = reduce in ("sum", "add") and include_self
+    if adds and index.size >= LARGE and self.ndim and isinstance(src, ndarray):
+        check_positions(self, dim % self.ndim, index)
+        given = src[tuple([slice(0, size) for size in index.shape])]
+        if by_native_code("scatter_add", self, dim % self.ndim, index, given):
+            return
+    target, places, values = scatter_places(self, dim, index, src)
+    reduce_into(target, places, values, reduce, include_self)
 
 
 def check_old_reduce(reduce: str) -> None:

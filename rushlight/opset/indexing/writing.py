@@ -123,6 +123,8 @@ def add_rows(whole: Any, rows: Any, values: Any, width: int) -> bool:
     add = native_loop("add_rows", whole.dtype)
     if add is None or values.dtype != whole.dtype or not whole.flags.writeable:
         return False
+    if np.may_share_memory(whole, values) or np.may_share_memory(whole, rows):
+        return False
     index = np.ascontiguousarray(rows, np.int64)
     add(whole, index, np.ascontiguousarray(values), index.size, width)
     return True

@@ -13,7 +13,8 @@ from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import argument, replaced
 from rushlight.opset.network.loss import MEAN, NONE
-from rushlight.opset.network.norm import fresh_statistics, group_layout, row_layout
+from rushlight.opset.network.norm import fresh_statistics
+from rushlight.opset.network.normkernels import group_layout, row_layout
 from rushlight.opset.window.batched import as_images, merged
 
 if TYPE_CHECKING:

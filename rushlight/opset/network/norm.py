@@ -16,221 +16,26 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.op import Tag
 from rushlight.core.tensor import strides_of
+from rushlight.opset.heavy import heavy_kernels
 from rushlight.opset.kinds import OPAQUE, Spec
-from rushlight.opset.large import LARGE, LoopRule
 from rushlight.opset.moving.pad import suggested
+from rushlight.opset.network.normkernels import (
+    Layout,
+    backward_kernel,
+    channel_layout,
+    group_layout,
+    lower_gradients,
+    lower_normalised,
+    normalised,
+    product,
+    row_layout,
+    scaled,
+    statistics,
+)
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, late
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "native_batch_norm"]
-
-
-class Layout:
-    """How to look at the input: its shape, the dims of statistics, the parameters' shape."""
-
-    __slots__ = ("parameter", "shape", "stats", "sums")
-
-    def __init__(self, shape: Any, stats: tuple[int, ...], parameter: Any) -> None:
-        self.shape = tuple(shape)
-        self.stats = stats
-        self.parameter = tuple(parameter)
-        # Dims that a parameter is broadcast over.
-        self.sums = tuple(i for i, size in enumerate(self.parameter) if size is None)
-
-    def broadcast(self, value: Any) -> Any:
-        """A parameter, ready to be multiplied with the picture."""
-        shape = [1 if i in self.sums else self.shape[i] for i in range(len(self.shape))]
-        return value.reshape(shape)
-
-    def parameter_array(self, value: Any, dtype: Any) -> Any:
-        """A parameter's array in the dtype to compute in, ready for the picture."""
-        return None if value is None else self.broadcast(widen(value)).astype(dtype, copy=False)
-
-    def statistic(self, value: Any) -> Any:
-        """Saved statistics, ready to be multiplied with the picture."""
-        shape = [1 if i in self.stats else size for i, size in enumerate(self.shape)]
-        return value.reshape(shape)
-
-
-def product(sizes: Any) -> Any:
-    count: Any = 1
-    for size in sizes:
-        count = count * size
-    return count
-
-
-def channel_layout(sizes: Any) -> Layout:
-    """Batch norm: one mean per channel."""
-    rest = product(sizes[2:])
-    return Layout((sizes[0], sizes[1], rest), (0, 2), (None, sizes[1], None))
-
-
-def row_layout(sizes: Any, normalized: Any) -> Layout:
-    """Layer norm: one mean per row of the trailing dims."""
-    inner = product(normalized)
-    outer = product(sizes[: len(sizes) - len(normalized)])
-    return Layout((outer, inner), (1,), (None, inner))
-
-
-def group_layout(batch: Any, channels: Any, inner: Any, groups: int) -> Layout:
-    """Group norm: one mean per sample and group of channels."""
-    each = channels // groups
-    return Layout((batch, groups, each, inner), (2, 3), (None, groups, each, None))
-
-
-# -- kernels ---------------------------------------------------------------------------------------
-
-
-def lower_normalised(
-    build: Any, picture: Any, stats: tuple[int, ...], weight: Any, bias: Any, eps: float
-) -> Any:
-    m, shape, x = build.m, picture.shape, build.floating(picture)
-    mean = build.mean(x, shape, stats)
-    centred = m.subtract(x, mean)
-    variance = build.mean(m.multiply(centred, centred), shape, stats)
-    rstd = m.reciprocal(m.sqrt(m.add(variance, m.const(eps, x.dtype))))
-    result = m.multiply(centred, rstd)
-    if weight is not None:
-        result = m.multiply(result, build.spread(weight, shape, x.dtype))
-    if bias is not None:
-        result = m.add(result, build.spread(bias, shape, x.dtype))
-    return result, mean, variance, rstd
-
-
-def lower_gradients(
-    build: Any, grad: Any, picture: Any, weight: Any, mean: Any, rstd: Any,
-    stats: tuple[int, ...], sums: tuple[int, ...], moves: bool, mask: tuple[bool, ...],
-) -> Any:  # fmt: skip
-    m, shape = build.m, picture.shape
-    g, x = build.floating(grad), build.floating(picture)
-    scale = build.spread(rstd, shape, x.dtype)
-    normal = m.multiply(m.subtract(x, build.spread(mean, shape, x.dtype)), scale)
-    found: list[Any] = [None, None, None]
-    if mask[0]:
-        slope = g if weight is None else m.multiply(g, build.spread(weight, shape, x.dtype))
-        if moves:
-            common = build.mean(slope, shape, stats)
-            share = build.mean(m.multiply(slope, normal), shape, stats)
-            slope = m.subtract(m.subtract(slope, common), m.multiply(normal, share))
-        found[0] = m.multiply(slope, scale)
-    if mask[1]:
-        found[1] = build.fold("sum", m.multiply(g, normal), shape, sums)
-    if mask[2]:
-        found[2] = build.fold("sum", g, shape, sums)
-    return tuple(found)
-
-
-def without_axes(picture: Any, axes: tuple[int, ...]) -> Spec:
-    """What is left of a picture where some dims are folded."""
-    sizes = [1 if axis in axes else size for axis, size in enumerate(picture.shape)]
-    return Spec(sizes, picture.dtype)
-
-
-native_normalised = LoopRule(
-    "normalised",
-    lower_normalised,
-    lambda picture, stats, *rest: (
-        Spec(picture.shape, picture.dtype), *[without_axes(picture, stats)] * 3
-    ),
-)  # fmt: skip
-native_gradients = LoopRule(
-    "gradients of normalised",
-    lower_gradients,
-    lambda grad, picture, weight, mean, rstd, stats, sums, *rest: (
-        Spec(picture.shape, picture.dtype), *[without_axes(picture, sums)] * 2
-    ),
-)  # fmt: skip
-
-
-def normalised(
-    picture: Any, layout: Layout, weight: Any, bias: Any, eps: float
-) -> tuple[Any, Any, Any, Any]:
-    """(values times weight plus bias, mean, biased variance, 1 / standard deviation)."""
-    if is_plain(picture):
-        given = [layout.parameter_array(value, picture.dtype) for value in (weight, bias)]
-        found = native_normalised(picture, layout.stats, *given, eps)
-        if found is not None:
-            return found  # type: ignore[no-any-return]
-    mean, variance, rstd = statistics(picture, layout.stats, eps)
-    return scaled(picture, layout, mean, rstd, weight, bias), mean, variance, rstd
-
-
-def is_plain(picture: Any) -> bool:
-    """Whether there may be native code for it."""
-    return picture.size >= LARGE and picture.dtype.kind == "f"
-
-
-def statistics(picture: Any, stats: tuple[int, ...], eps: float) -> tuple[Any, Any, Any]:
-    """(mean, biased variance, 1 / standard deviation), summed in double precision."""
-    mean = picture.mean(axis=stats, keepdims=True, dtype=np.float64)
-    spread = picture - mean.astype(picture.dtype)
-    spread *= spread
-    variance = spread.mean(axis=stats, keepdims=True, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return mean, variance, 1 / np.sqrt(variance + eps)
-
-
-def scaled(picture: Any, layout: Layout, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
-    """Normalised values times weight plus bias, in the picture's precision."""
-    dtype = picture.dtype
-    result = picture - mean.astype(dtype)
-    result *= rstd.astype(dtype)
-    if weight is not None:
-        result *= layout.parameter_array(weight, dtype)
-    if bias is not None:
-        result += layout.parameter_array(bias, dtype)
-    return result
-
-
-def backward_kernel(
-    layout: Layout, grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, stats: bool, mask: Any
-) -> Any:
-    """Gradients of input, weight and bias; `stats` tells whether mean and rstd depend on input."""
-    if input.dtype.kind in "iubc":
-        name = dtypes.from_numpy(input.dtype).scalar_type_name
-        raise NotImplementedError(f"\"norm_backward\" not implemented for '{name}'")
-    g = widen(grad).reshape(layout.shape)
-    picture = widen(input).reshape(layout.shape)
-    scale = None if weight is None else layout.parameter_array(weight, picture.dtype)
-    given = g, picture, scale, mean.astype(picture.dtype), rstd.astype(picture.dtype)
-    found: Any = None
-    if is_plain(picture) and g.dtype == picture.dtype:
-        found = native_gradients(*given, layout.stats, layout.sums, stats, tuple(mask))
-    if found is None:
-        found = gradients(*given, layout.stats, layout.sums, stats, mask)
-    dtype = input.dtype if weight is None else weight.dtype
-    size = product([s for i, s in enumerate(layout.shape) if i not in layout.sums])
-    return (
-        None if found[0] is None
-        else found[0].reshape(input.shape).astype(input.dtype, copy=False),
-        *[None if sums is None else sums.reshape(size).astype(dtype, copy=False)
-          for sums in found[1:]],
-    )  # fmt: skip
-
-
-def gradients(
-    g: Any, picture: Any, weight: Any, mean: Any, rstd: Any, stats: tuple[int, ...],
-    sums: tuple[int, ...], moves: bool, mask: Any,
-) -> list[Any]:  # fmt: skip
-    """Those of a picture, and of weight and bias where they are asked for."""
-    normal = picture - mean
-    normal *= rstd
-    found: list[Any] = [None, None, None]
-    if mask[1]:
-        found[1] = (g * normal).sum(axis=sums)
-    if mask[2]:
-        found[2] = g.sum(axis=sums)
-    if mask[0]:
-        slope = g.copy() if weight is None else g * weight
-        if moves:
-            along: dict[str, Any] = {"axis": stats, "keepdims": True}
-            common, share = slope.mean(**along), (slope * normal).mean(**along)
-            normal *= share
-            slope -= normal
-            slope -= common
-        slope *= rstd
-        found[0] = slope
-    return found
 
 
 # -- the gradient's gradient -----------------------------------------------------------------------
@@ -380,6 +185,11 @@ def _(
     if input.dtype.kind in "iubc":
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{name}'")
+    kernels = batch_kernels(input, weight, bias, running_mean, running_var)
+    if kernels is not None:
+        return natively(
+            kernels, input, weight, bias, running_mean, running_var, training, momentum, eps
+        )
     layout = channel_layout(input.shape)
     picture = widen(input).reshape(layout.shape)
     dtype = input.dtype
@@ -405,6 +215,37 @@ def _(
         saved = np.empty(0, dtype), np.empty(0, dtype)
         result = scaled(picture, layout, mean, rstd, weight, bias)
     return result.reshape(input.shape).astype(input.dtype, copy=False), *saved
+
+
+# Places of a channel beside one another from which on native kernels read them as vectors.
+LEAST_PLACES = 16
+
+
+def batch_kernels(input: Any, *others: Any) -> Any:
+    """The native kernels for a batch of this many places; None where NumPy is to compute it."""
+    if input.ndim < 3 or product(input.shape[2:]) < LEAST_PLACES:
+        return None
+    given = [other for other in others if other is not None]
+    return heavy_kernels(input.size * 8, input, *given)
+
+
+def natively(
+    kernels: Any, input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any,
+    training: bool, momentum: float, eps: float,
+) -> Any:  # fmt: skip
+    """The kernel's answer by native kernels."""
+    if not training:
+        given = running_mean, (1 / np.sqrt(running_var.astype(np.float64) + eps)).astype(np.float32)
+        none = np.empty(0, np.float32), np.empty(0, np.float32)
+        return kernels.batch_norm(input, weight, bias, given, eps)[0], *none
+    result, mean, variance, rstd = kernels.batch_norm(input, weight, bias, None, eps)
+    count = input.size // input.shape[1]
+    if running_mean is not None:
+        update(running_mean, mean, momentum)
+    if running_var is not None:
+        unbiased = variance * (count / (count - 1) if count > 1 else np.nan)
+        update(running_var, unbiased, momentum)
+    return result, mean, rstd
 
 
 def update(running: Any, found: Any, momentum: float) -> None:
@@ -478,6 +319,15 @@ def _(
     xp: Any, grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any,
     save_mean: Any, save_invstd: Any, train: bool, eps: float, output_mask: Any,
 ) -> Any:  # fmt: skip
+    given = (save_mean, save_invstd) if train else (running_mean, running_var)
+    kernels = batch_kernels(input, grad_out, weight, *given)
+    if kernels is not None:
+        mean, spread = given
+        if not train:
+            spread = (1 / np.sqrt(spread.astype(np.float64) + eps)).astype(np.float32)
+        wants = output_mask[0]
+        found = kernels.batch_norm_backward(grad_out, input, weight, mean, spread, train, wants)
+        return tuple([v if w else None for v, w in zip(found, output_mask, strict=True)])
     layout = channel_layout(input.shape)
     if train:
         mean, rstd = layout.statistic(widen(save_mean)), layout.statistic(widen(save_invstd))

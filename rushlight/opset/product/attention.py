@@ -20,6 +20,7 @@ from rushlight.core.dispatch import call
 from rushlight.core.op import Tag
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import strides_of
+from rushlight.opset.heavy import heavy_kernels
 from rushlight.opset.kinds import CONTRACTION, OPAQUE, Spec
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, not_differentiable, sample
@@ -216,6 +217,14 @@ def _(
     )
 
 
+def native_kernels(query: Any, key: Any, *others: Any) -> Any:
+    """The native kernels, for as many scores as there are; None where NumPy is to compute them."""
+    if not query.size or not key.size:
+        return None
+    given = [other for other in others if other is not None]
+    return heavy_kernels(query.size * key.shape[2], query, key, *given)
+
+
 def by_row(shape: tuple[Any, ...]) -> tuple[Any, ...]:
     """Strides of (batch, head, row, ...) in memory that goes by row before it goes by head."""
     _, heads, rows, *rest = shape
@@ -230,6 +239,10 @@ def _(
     scale: Any,
 ) -> Any:  # fmt: skip
     check_flash(query, key, value, dropout_p, attn_mask)
+    kernels = native_kernels(query, key, value, attn_mask)
+    if kernels is not None:
+        factor = scale_of(query, scale)
+        return kernels.attention(query, key, value, attn_mask, factor, is_causal)
     blocks = Blocks(query, key, value, is_causal, attn_mask, scale)
     output = xp.empty((*blocks.shape, query.shape[3]), blocks.work)
     logsumexp = xp.empty(blocks.shape, blocks.work)
@@ -364,6 +377,11 @@ def _(
     xp: Any, grad_out: Any, query: Any, key: Any, value: Any, out: Any, logsumexp: Any,
     dropout_p: float, is_causal: bool, attn_mask: Any, scale: Any,
 ) -> Any:  # fmt: skip
+    kernels = native_kernels(query, key, value, attn_mask, grad_out, out)
+    if kernels is not None:
+        factor = scale_of(query, scale)
+        operands = grad_out, query, key, value, out, logsumexp, attn_mask
+        return kernels.attention_backward(*operands, factor, is_causal)
     blocks = Blocks(query, key, value, is_causal, attn_mask, scale)
     grad = blocks.grouped(grad_out)
     level = blocks.grouped(logsumexp)[..., None]

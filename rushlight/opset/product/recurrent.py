@@ -553,7 +553,9 @@ def at_once(mode: int, input: Any, weights: Any, states: Any, sizes: Any) -> boo
         return False
     # torch: where it has a layer as one op, too.
     is_torchs = mode == LSTM and input._dtype is dtypes.float32 and sizes is None
-    if (state.below or state.autocast is not None) and not is_torchs:
+    # Steps that only a call can count cannot be written one by one.
+    is_counted = sizes is not None or type(input.shape[0]) is int
+    if (state.below or state.autocast is not None) and not is_torchs and is_counted:
         return False
     tensors = [t for t in (input, *weights, *states) if t is not None]
     if not state.below and not all([has_values(t) for t in tensors]):

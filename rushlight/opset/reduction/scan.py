@@ -26,6 +26,8 @@ from rushlight.opset.reduction.reduce import has_values, one_axis, summed_dtype
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, conj, linear_in, sample
 
+# From so many columns on, they are worked off row by row.
+WIDE = 256
 WIDER = {
     dtypes.float16: dtypes.float32,
     dtypes.bfloat16: dtypes.float32,
@@ -51,14 +53,7 @@ def accumulated(ufunc: Any, name: str, array: Any, dim: int, dtype: Any) -> Any:
     check_computable(name, result_dtype)
     wide = WIDER.get(result_dtype, result_dtype)
     if array.dtype == result_dtype.np and wide is not result_dtype and array.size >= LARGE:
-        along = geometry.wrap_dim(dim, array.ndim)
-        if along == array.ndim - 1 and array.flags.c_contiguous:
-            scan = native_loop("cumsum" if ufunc is np.add else "cumprod", array.dtype)
-            if scan is not None:
-                result = np.empty(array.shape, array.dtype)
-                scan(result, array, array.size // array.shape[-1], array.shape[-1])
-                return result
-        return wide_accumulated(ufunc, array, along, wide)
+        return wide_accumulated(ufunc, array, geometry.wrap_dim(dim, array.ndim), wide)
     lanes, axis = one_axis(cast(cast(array, result_dtype), wide), dim)
     if result_dtype is dtypes.bool_:
         lanes = lanes.astype(np.int64)
@@ -71,16 +66,27 @@ def wide_accumulated(ufunc: Any, array: Any, axis: int, wide: DType) -> Any:
     cache."""
     length = array.shape[axis]
     outer = prod(array.shape[:axis])
-    source = array.reshape(outer, length, -1)
+    source = np.ascontiguousarray(array).reshape(outer, length, -1)
     result = np.empty(source.shape, array.dtype)
     inner = source.shape[2]
-    rows = max(1, BLOCK // (length * inner))
-    columns = inner if rows > 1 else max(16, BLOCK // length)
-    for first in range(0, outer, rows):
-        for left in range(0, inner, columns):
-            place = slice(first, first + rows), slice(None), slice(left, left + columns)
-            part = source[place].astype(wide.np)
-            result[place] = ufunc.accumulate(part, 1, None, part)
+    name = "cumsum" if ufunc is np.add else "cumprod"
+    scan = native_loop(name if inner == 1 else f"{name} columns", array.dtype)
+    if scan is not None and inner == 1:
+        scan(result, source, outer, length)
+    elif scan is not None:
+        for part, answer in zip(source, result, strict=True):
+            totals = np.full(inner, -0.0 if ufunc is np.add else 1.0)
+            scan(answer, part, totals, length, inner)
+    elif inner >= WIDE:
+        totals = np.full((outer, inner), -0.0 if ufunc is np.add else 1.0, wide.np)
+        for step in range(length):
+            ufunc(totals, source[:, step], totals)
+            result[:, step] = totals
+    else:
+        rows = max(1, BLOCK // (length * inner))
+        for first in range(0, outer, rows):
+            part = source[first : first + rows].astype(wide.np)
+            result[first : first + rows] = ufunc.accumulate(part, 1, None, part)
     return result.reshape(array.shape)
 
 

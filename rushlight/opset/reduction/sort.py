@@ -13,7 +13,7 @@ import numpy as np
 from rushlight.arrays.ordering import (
     PACK_FROM,
     comparable,
-    packed_keys,
+    first_places,
     search,
     sorted_pair,
     sorted_values,
@@ -156,21 +156,15 @@ def _(xp: Any, self: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
         return self.copy(), xp.zeros((), xp.int64)
     size = self.shape[dim]
     moved = xp.moveaxis(self, dim, -1)
-    keys = packed_keys(comparable(moved), largest, 16) if 0 < k < size else None
-    if keys is not None:
-        # The smallest keys: a key is a value and its place, so that no two are equal.
-        keys.partition(k - 1, axis=-1)
-        chosen = keys[..., :k]
-        chosen.sort(axis=-1)
-        order = chosen & 0xFFFFFFFF
-    elif k > 0 and k * 8 < size and size > PACK_FROM:
+    order = first_places(comparable(moved), k, largest) if 0 < k < size else None
+    if order is None and k > 0 and k * 8 < size and size > PACK_FROM:
         keys = comparable(moved)
         chosen = keys.argpartition(size - k if largest else k - 1, axis=-1)
         chosen = chosen[..., size - k :] if largest else chosen[..., :k]
         chosen = xp.sort(chosen, axis=-1)
         order = stable_order(xp.take_along_axis(keys, chosen, -1), largest)
         order = xp.take_along_axis(chosen, order, -1)
-    else:
+    elif order is None:
         order = stable_order(moved, largest)[..., :k]
     values = xp.take_along_axis(moved, order, -1)
     return xp.moveaxis(values, -1, dim), xp.moveaxis(order.astype(xp.int64, copy=False), -1, dim)
