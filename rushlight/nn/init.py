@@ -117,6 +117,14 @@ def fans(tensor: Any) -> tuple[int, int]:
 _calculate_fan_in_and_fan_out = fans
 
 
+def _calculate_correct_fan(tensor: Any, mode: str) -> int:
+    """The fan that a mode names."""
+    modes = ("fan_in", "fan_out")
+    if mode.lower() not in modes:
+        raise ValueError(f"Mode {mode.lower()} not supported, please use one of {list(modes)}")
+    return fans(tensor)[modes.index(mode.lower())]
+
+
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     """The factor by which weights grow to keep variances through a nonlinearity."""
     if nonlinearity in LINEAR_GAINS:
