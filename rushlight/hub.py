@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from urllib.parse import urlparse
 
 from rushlight.base.errors import error
+from rushlight.base.lazy import load as load_package
 
 __all__ = [
     "download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url",
@@ -28,6 +29,11 @@ HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 READ_DATA_CHUNK = 128 * 1024
 BRANCHES = ("main", "master")
 _chosen: builtins.list[str] = []
+
+
+def tqdm(*args: Any, **kwargs: Any) -> Any:
+    """The progress bar of the package tqdm, where that is installed."""
+    return load_package("tqdm.auto").tqdm(*args, **kwargs)
 
 
 def get_dir() -> str:

@@ -89,7 +89,7 @@ def load_library(path: str) -> None:
     Compiled code is not loaded: it is built against PyTorch's binary interface. A library none of
     whose operators are here is an OSError, as one that the system cannot load.
     """
-    from rushlight.library.compiled import load
+    from rushlight.opset.compiled import load
 
     load(path)
     loaded_libraries.add(path)

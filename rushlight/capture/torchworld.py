@@ -79,6 +79,7 @@ OPERATORS = (
 INLINED = (
     "rushlight.nn", "rushlight.amp", "rushlight.autograd.function", "rushlight.capture",
     "rushlight.autograd.grad_mode", "rushlight.optim", "rushlight.base.pytree",
+    "rushlight.core.parameter",
 )  # fmt: skip
 NO_OPERATORS = {
     "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng",

@@ -275,7 +275,7 @@ ALIASES: dict[str, Entry] = {
         **same(".data.worker", "WorkerInfo get_worker_info"),
         "_generate_state": ".data.worker:words_of_seed",
     },
-    "torch.hub": {"_get_torch_home": ".hub:get_home", "tqdm": "tqdm.auto:tqdm"},
+    "torch.hub": {"_get_torch_home": ".hub:get_home", "tqdm": ".hub:tqdm"},
     "torch.utils.data._utils.fetch": {
         "_MapDatasetFetcher": ".data.fetch:MapFetcher",
         "_IterableDatasetFetcher": ".data.fetch:IterableFetcher",

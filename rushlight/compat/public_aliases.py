@@ -352,7 +352,7 @@ PUBLIC_ALIASES: dict[str, Entry] = {
     "torch.utils.model_zoo": {
         **named(".hub", "download_url_to_file load_state_dict_from_url"),
         "load_url": ".hub:load_state_dict_from_url",
-        "tqdm": "tqdm.auto:tqdm",
+        "tqdm": ".hub:tqdm",
     },
     "torch.utils.backend_registration": {
         "rename_privateuse1_backend": ".utils:rename_privateuse1_backend",

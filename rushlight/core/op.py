@@ -36,6 +36,7 @@ OPTIONS: dict[str, str] = {
     "out_name": "the overload name of the out= form",
     "former": "orders of positional arguments that calls had of old, as argument names",
     "varargs": "position of an int list that may be given as separate arguments",
+    "unavailable": "what it is for is never here: it has its name, and refuses every call",
     "numbers": "tensor arguments after the first accept Python numbers",
     "tags": "torch's tags",
     # Checks of derived forms

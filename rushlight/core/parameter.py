@@ -51,8 +51,9 @@ PLAIN.add(Parameter)
 
 def clear_gradient(grad: Tensor) -> None:
     """Make a gradient zero in its memory, without history; it may be a view."""
-    if grad.grad_fn is not None:
-        grad.detach_()
-    else:
-        grad.requires_grad_(False)
+    if grad.requires_grad:
+        if grad.grad_fn is None:
+            grad.requires_grad_(False)
+        else:
+            grad.detach_()
     grad.zero_()

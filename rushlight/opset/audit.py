@@ -34,9 +34,10 @@ UNSUPPORTED = Exception
 
 
 def records(namespace: str = "aten") -> list[OpOverload]:
-    """Every op that is written down, in order of registration; derived forms are left out."""
+    """Every op that is written down, in order of registration; derived forms are left out, and
+    those that refuse every call."""
     families.load_all()
-    return registry.registered(namespace)
+    return [op for op in registry.registered(namespace) if not op.options.get("unavailable")]
 
 
 def tensors_in(value: Any) -> list[Tensor]:

@@ -306,8 +306,8 @@ def test_threads_share_compiled_code() -> None:
 
     def work(number: int) -> None:
         given = r.inputs[0] + number
-        first = [t.tolist() for t in compiled(given, r.inputs[1])]
-        again = [[t.tolist() for t in compiled(given, r.inputs[1])] for _ in range(50)]
+        first = [t.numpy().tobytes() for t in compiled(given, r.inputs[1])]
+        again = [[t.numpy().tobytes() for t in compiled(given, r.inputs[1])] for _ in range(50)]
         wrong.extend([number for found in again if found != first])
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]

@@ -26,10 +26,10 @@ op(
     "_pin_memory(Tensor self, Device? device=None) -> Tensor",
     method=False,
     function=False,
+    unavailable=True,
     kernel=kernel_of_pinning,
     shape=lambda self, device=None: Spec(self.shape, self._dtype),
     vjp={"self": lambda grad: grad},
-    samples=lambda make: (),
     errors=lambda make: [(RuntimeError, (make(2),))],
 )
 

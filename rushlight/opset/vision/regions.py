@@ -353,9 +353,7 @@ def _(
         with np.errstate(invalid="ignore", divide="ignore"):
             share = flow[number] / flow.dtype.type(region.count)
         place: Any = (region.picture, ..., *region.where)
-        result[place] += np.einsum(
-            "ph,cpq,qw->cpqhw", region.rows, share, region.columns
-        )
+        result[place] += np.einsum("ph,cpq,qw->cpqhw", region.rows, share, region.columns)
     return result.reshape(batch_size, channels, height, width).astype(grad.dtype)
 
 
