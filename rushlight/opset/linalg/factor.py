@@ -35,7 +35,7 @@ TORCH_NAMES = ("lu",)
 
 def definite(make: Any, *shape: int) -> Any:
     """Positive-definite matrices."""
-    base = make(*shape, low=-1, high=1)
+    base = make.coarse(*shape)
     return base.matmul(adjoint_of(base)) + identity(make, shape[-1]) * 3
 
 

@@ -163,6 +163,11 @@ class SampleMaker:
         low = 1 if result_dtype.category == dtypes.INTEGER else 0.25
         return self(*shape, low=low, high=low + 3, dtype=result_dtype)
 
+    def coarse(self, *shape: Any) -> Tensor:
+        """Eighths within [-1, 1]: sums of a few of their products are exact, on every machine."""
+        values = np.round(self.numbers(sizes_of(shape), -1, 1, self.dtype) * 8) / 8
+        return wrap(values.astype(self.dtype.np), self.dtype)
+
     def distinct(self, *shape: Any, dtype: dtype | None = None) -> Tensor:
         """All values different (as far as the dtype has that many), in shuffled order."""
         result_dtype = self.dtype if dtype is None else dtype
