@@ -228,3 +228,22 @@ def test_packages_keep_to_the_size_plan():
             sizes[parts[0] if len(parts) > 1 else "modules"] += sum(1 for _ in lines)
     assert set(sizes) == set(plan)
     assert {name: count for name, count in sizes.items() if count > plan[name]} == {}
+
+
+# How many lines may be the same, to the letter, in two places of the package.
+PASSAGE = 12
+
+
+def test_no_passage_stands_twice():
+    places: dict[tuple[str, ...], str] = {}
+    again = []
+    for path in sorted((ROOT / "rushlight").rglob("*.py")):
+        numbered = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        lines = [(number, text.strip()) for number, text in numbered if text.strip()]
+        for start in range(len(lines) - PASSAGE + 1):
+            passage = tuple(text for _, text in lines[start : start + PASSAGE])
+            here = f"{path.relative_to(ROOT)}:{lines[start][0]}"
+            first = places.setdefault(passage, here)
+            if first != here:
+                again.append(f"{first} ~ {here}")
+    assert not again, "\n".join(again)

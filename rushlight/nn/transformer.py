@@ -128,20 +128,11 @@ class MultiheadAttention(Module):
             else:
                 value = value.transpose(1, 0)
             query, key = turned_query, turned_key
+        projections = (self.in_proj_weight, self.in_proj_bias, self.bias_k, self.bias_v)
         output, weights = multi_head_attention_forward(
-            query,
-            key,
-            value,
-            self.embed_dim,
-            self.num_heads,
-            self.in_proj_weight,
-            self.in_proj_bias,
-            self.bias_k,
-            self.bias_v,
-            self.add_zero_attn,
-            self.dropout,
-            self.out_proj.weight,
-            self.out_proj.bias,
+            *(query, key, value, self.embed_dim, self.num_heads),
+            *projections,
+            *(self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias),
             training=self.training,
             key_padding_mask=key_padding_mask,
             need_weights=need_weights,
@@ -411,18 +402,17 @@ class TransformerDecoder(Module):
         memory_is_causal: bool = False,
     ) -> Any:
         causal = is_causal_mask(tgt_mask, tgt_is_causal, self.layers[0], tgt)
+        masks = {
+            "tgt_mask": tgt_mask,
+            "memory_mask": memory_mask,
+            "tgt_key_padding_mask": tgt_key_padding_mask,
+            "memory_key_padding_mask": memory_key_padding_mask,
+            "tgt_is_causal": causal,
+            "memory_is_causal": memory_is_causal,
+        }
         output = tgt
         for layer in self.layers:
-            output = layer(
-                output,
-                memory,
-                tgt_mask=tgt_mask,
-                memory_mask=memory_mask,
-                tgt_key_padding_mask=tgt_key_padding_mask,
-                memory_key_padding_mask=memory_key_padding_mask,
-                tgt_is_causal=causal,
-                memory_is_causal=memory_is_causal,
-            )
+            output = layer(output, memory, **masks)
         return output if self.norm is None else self.norm(output)
 
 
@@ -494,9 +484,8 @@ class Transformer(Module):
             raise RuntimeError("the batch number of src and tgt must be equal")
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
-        memory = self.encoder(
-            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
-        )
+        paddings = {"src_key_padding_mask": src_key_padding_mask}
+        memory = self.encoder(src, mask=src_mask, is_causal=src_is_causal, **paddings)
         return self.decoder(
             tgt,
             memory,
