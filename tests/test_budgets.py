@@ -235,15 +235,18 @@ PASSAGE = 12
 
 
 def test_no_passage_stands_twice():
-    places: dict[tuple[str, ...], str] = {}
+    names: dict[str, int] = {}
+    places: dict[tuple[int, ...], tuple[Path, int]] = {}
     again = []
     for path in sorted((ROOT / "rushlight").rglob("*.py")):
-        numbered = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        lines = [(number, text.strip()) for number, text in numbered if text.strip()]
-        for start in range(len(lines) - PASSAGE + 1):
-            passage = tuple(text for _, text in lines[start : start + PASSAGE])
-            here = f"{path.relative_to(ROOT)}:{lines[start][0]}"
-            first = places.setdefault(passage, here)
-            if first != here:
-                again.append(f"{first} ~ {here}")
+        numbers, codes = [], []
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if text := line.strip():
+                numbers.append(number)
+                codes.append(names.setdefault(text, len(names)))
+        for start in range(len(codes) - PASSAGE + 1):
+            here = (path, numbers[start])
+            first = places.setdefault(tuple(codes[start : start + PASSAGE]), here)
+            if first is not here:
+                again.append(f"{first[0]}:{first[1]} ~ {path}:{here[1]}")
     assert not again, "\n".join(again)
