@@ -27,7 +27,7 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit python314 laws lint conformance bench libraries reference docs index clean
+.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit python314 laws lint conformance bench libraries reference docs site index clean
 
 help:
 	@echo "make venv         set up .venv"
@@ -46,6 +46,7 @@ help:
 	@echo "make libraries    programs with some thirty libraries, in an environment of their own: a quarter of an hour"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
 	@echo "make docs         write docs/ops.md and docs/errors.md"
+	@echo "make site         build the documentation site into build/site: a minute"
 	@echo "make index        write rushlight/opset/where.py: which module defines which name"
 	@echo "make clean        remove .venv and caches"
 
@@ -132,6 +133,11 @@ index: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python tools/write_ops_page.py
 	$(BIN)/python tools/write_errors_page.py
+
+site: $(STAMP)
+	@$(BIN)/python -c 'import mkdocs, matplotlib' 2>/dev/null || $(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
