@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.threads import LIBRARY, library_paths
+from rushlight.arrays.threads import blas_libraries
 
 __all__ = ["factored", "solved"]
 
@@ -28,13 +27,7 @@ WIDE, FEW = 16, 8
 @functools.cache
 def routine(name: str) -> tuple[Callable[..., Any], Any] | None:
     """A routine, and NumPy's type for its integers."""
-    for path in library_paths():
-        if not LIBRARY.search(os.path.basename(path)):
-            continue
-        try:
-            library = ctypes.CDLL(path)
-        except OSError:
-            continue
+    for library in blas_libraries():
         for form, integer in NAMES:
             found = getattr(library, form.format(name), None)
             if found is not None:

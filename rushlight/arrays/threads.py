@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["blas_threads", "set_blas_threads"]
+__all__ = ["blas_libraries", "blas_threads", "set_blas_threads"]
 
 LIBRARY = re.compile(r"(blas|mkl_rt|blis)", re.IGNORECASE)
 NAMES = [
@@ -43,17 +43,22 @@ def library_paths() -> Iterator[str]:
                 yield from (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
 
 
-@functools.cache
-def controls() -> list[tuple[Callable[[], int], Callable[[int], None]]]:
-    """(get, set) of each BLAS in this process."""
-    found: list[tuple[Any, Any]] = []
+def blas_libraries() -> Iterator[ctypes.CDLL]:
+    """Each BLAS in this process."""
     for path in library_paths():
         if not LIBRARY.search(os.path.basename(path)):
             continue
         try:
-            library = ctypes.CDLL(path)
+            yield ctypes.CDLL(path)
         except OSError:
             continue
+
+
+@functools.cache
+def controls() -> list[tuple[Callable[[], int], Callable[[int], None]]]:
+    """(get, set) of each BLAS in this process."""
+    found: list[tuple[Any, Any]] = []
+    for library in blas_libraries():
         for getter, setter in NAMES:
             if hasattr(library, getter) and hasattr(library, setter):
                 get, put = getattr(library, getter), getattr(library, setter)

@@ -11,6 +11,7 @@ import pytest
 from rushlight.base.callthrough import callback
 from rushlight.capture.exc import FailOnRecompileLimitHit, Unsupported
 from tests.capture import programs
+from tests.capture.profiles import called
 from tests.capture.programs import Cfg, b_for, b_print, blind, f_global, f_range, noisy_native
 from tests.capture.toy import Toy, check, toy_capture
 
@@ -67,17 +68,8 @@ def test_no_user_code_runs_on_a_hit():
     cfg = Cfg(3)
     want = compiled(Toy(2), cfg)
     codes = {user.__code__, Cfg.apply.__code__, Cfg.double.fget.__code__}
-    seen = []
-
-    def profile(frame, event, arg):
-        if event == "call":
-            seen.append(frame.f_code)
-
-    sys.setprofile(profile)
-    try:
+    with called() as seen:
         got = compiled(Toy(2), cfg)
-    finally:
-        sys.setprofile(None)
     assert got == want
     # The name of the dispatcher is the user's; the code is not.
     assert seen and not codes & set(seen)

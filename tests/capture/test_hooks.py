@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 
 import pytest
 
@@ -11,6 +10,7 @@ import rushlight as torch
 from rushlight.capture.recording import NATIVE
 from rushlight.compiler import compiling
 from rushlight.compiler.counting import CompileCounterWithBackend
+from tests.capture.profiles import called
 
 STATE = {"k": 3, "log": []}
 
@@ -195,21 +195,12 @@ def test_the_forward_of_a_hit_runs_no_user_code():
     compiled = torch.compile(late_closure, backend="aot_eager")
     x = torch.ones(2, 3, requires_grad=True)
     compiled(x)
-    names = []
-
-    def watch(frame, event, arg):
-        if event == "call" and frame.f_code.co_filename == __file__:
-            names.append(frame.f_code.co_name)
-
-    sys.setprofile(watch)
-    try:
+    with called(__file__) as codes:
         loss = compiled(x)
-        forward = list(names)
+        of_the_forward = len(codes)
         loss.backward()
-    finally:
-        sys.setprofile(None)
     # The entry has the function's name; the hook is the user's.
-    assert forward == ["late_closure"] and names == ["late_closure", "hook"]
+    assert of_the_forward == 1 and [code.co_name for code in codes] == ["late_closure", "hook"]
 
 
 def test_the_graph_alone_registers_the_hook():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,7 @@ from rushlight.capture import ndarrays
 from rushlight.capture.exc import Unsupported
 from rushlight.compiler import compiling
 from rushlight.compiler.counting import CompileCounterWithBackend
+from tests.capture.profiles import called
 
 TABLE = np.arange(6.0, dtype=np.float32).reshape(2, 3)
 
@@ -164,18 +163,9 @@ def test_numpy_is_in_the_graph(program):
     assert outcome(compiled, "plain") == outcome(program, "plain")
     assert counter.frame_count == (program is not isinstances)
     x, a = inputs("plain")
-    names = []
-
-    def watch(frame, event, arg):
-        if event == "call" and frame.f_code.co_filename == __file__:
-            names.append(frame.f_code.co_name)
-
-    sys.setprofile(watch)
-    try:
+    with called(__file__) as codes:
         compiled(x, a)
-    finally:
-        sys.setprofile(None)
-    assert names == [program.__name__]
+    assert [code.co_name for code in codes] == [program.__name__]
 
 
 def test_sizes_that_data_decide_are_not_captured():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 import rushlight as torch
@@ -12,6 +10,7 @@ from rushlight.capture.marks import graph_break
 from rushlight.compiler import compiling
 from rushlight.compiler.counting import CompileCounterWithBackend
 from rushlight.core.state import LOCAL
+from tests.capture.profiles import called
 
 LOG = []
 
@@ -249,20 +248,11 @@ def test_overrides_are_in_the_graph(program):
     want = outcome(program, Doubling, False)
     assert outcome(compiled, Doubling, False) == want
     assert counter.frame_count == 1
-    names = []
-
-    def watch(frame, event, arg):
-        if event == "call" and frame.f_code.co_filename == __file__:
-            names.append(frame.f_code.co_name)
-
     x, a = torch.ones(2, 3), torch.ones(2, 3).as_subclass(Doubling)
-    sys.setprofile(watch)
-    try:
+    with called(__file__) as codes:
         compiled(a, x)
-    finally:
-        sys.setprofile(None)
     # No handler of the user's runs.
-    assert names == [program.__name__]
+    assert [code.co_name for code in codes] == [program.__name__]
 
 
 def test_a_break_inside_a_mode_ends_the_graph_before_it():

@@ -19,6 +19,7 @@ from rushlight.compiler.backends import BACKENDS, list_backends, register_backen
 from rushlight.compiler.counting import CompileCounter, EagerAndRecordGraphs
 from rushlight.compiler.sizes import mark_dynamic, mark_static
 from rushlight.nn.module import register_module_forward_hook
+from tests.capture.profiles import called
 
 BACKEND_NAMES = ["eager", "aot_eager", "aot_eager_decomp_partition", "inductor"]
 
@@ -108,17 +109,8 @@ def test_no_user_code_runs_on_a_hit():
     x = torch.randn(3, 4)
     for _ in range(4):
         compiled(x)
-    seen = []
-
-    def profile(frame, event, arg):
-        if event == "call":
-            seen.append(frame.f_code)
-
-    sys.setprofile(profile)
-    try:
+    with called() as seen:
         compiled(x)
-    finally:
-        sys.setprofile(None)
     assert seen
     assert Net.forward.__code__ not in seen
     assert torch.nn.Linear.forward.__code__ not in seen

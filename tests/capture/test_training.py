@@ -3,8 +3,6 @@ parameters as in eager code; one graph for the first step, one for all others.""
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 import rushlight as torch
@@ -12,6 +10,7 @@ import rushlight.nn.functional as F
 from rushlight.base.counters import counters
 from rushlight.compiler import compiling
 from rushlight.compiler.counting import CompileCounter, CompileCounterWithBackend
+from tests.capture.profiles import called
 
 OPTIMISERS = {
     "SGD": lambda params: torch.optim.SGD(params, lr=0.1),
@@ -183,18 +182,9 @@ def test_a_hit_runs_no_user_code_and_the_graph_trains_alone():
     x, y = torch.ones(2, 3), torch.zeros(2, 1)
     step(x, y)
     step(x, y)
-    names = []
-
-    def watch(frame, event, arg):
-        if event == "call" and frame.f_code.co_filename == __file__:
-            names.append(frame.f_code.co_name)
-
-    sys.setprofile(watch)
-    try:
+    with called(__file__) as codes:
         step(x, y)
-    finally:
-        sys.setprofile(None)
-    assert names == ["step"] and len(graphs) == 2
+    assert [code.co_name for code in codes] == ["step"] and len(graphs) == 2
     before = net.weight.detach().clone()
     inputs = [node for node in graphs[1].graph.nodes if node.op == "placeholder"]
     sizes = {(2, 3): x, (2, 1): y, (1, 3): net.weight, (1,): net.bias}
