@@ -313,6 +313,10 @@ class Extents:
         from rushlight.symbolic import expressions as ex
         from rushlight.symbolic.guards import python_text
 
+        # The guards of the program may leave one value: a size of 1 is one that is repeated.
+        values = env.facts.bound(env.facts.replace(expr))
+        if values.is_singleton() and not values.is_float:
+            return int(values.lower)
         known = self.known.get(expr)
         if known is not None:
             return self.polynomial({(known,): 1})

@@ -38,6 +38,8 @@ class Touch:
 
 def place_writes(program: LoopProgram, schedule: list[Any]) -> list[Any]:
     """The schedule with copies to inputs left out where values can be made in their place."""
+    if program.inputs_share:
+        return schedule
     inputs = {name for name, value in program.inputs if value is not None}
     written = [pair[0] for item in schedule if (pair := copied(program, item)) is not None]
     found: list[Any] = []

@@ -183,6 +183,8 @@ class LoopProgram:
         # Names of variables that hold tensors, and buffers over given tensors.
         self.tensors: dict[Value, str] = {}
         self.given: dict[str, Buffer] = {}
+        # Whether memory that is written may be another input's too: what a backward has saved.
+        self.inputs_share = False
         # Temporaries that are already some value's own memory.
         self.adopted: set[Buffer] = set()
         # What products read and write, in the geometry that it has there.
@@ -762,7 +764,14 @@ def read_graph(
     for node in module.graph.nodes:
         if node.op != "placeholder":
             read_node(program, module, node)
+    program.inputs_share = any(map(is_written_late, module.graph.nodes))
     return program
+
+
+def is_written_late(node: Node) -> bool:
+    """Whether it is a write of a backward. A forward's inputs are told apart before the call, what
+    its backward saves is not."""
+    return bool(node.meta.get("partitioner_tag") == "must_be_in_backward")
 
 
 def read_inputs(program: LoopProgram, nodes: list[Node], examples: list[Any]) -> None:

@@ -20,6 +20,7 @@ from rushlight.base.errors import error
 from rushlight.base.switches import changed_switches
 from rushlight.codegen import Compiled, config, lower
 from rushlight.codegen.cache import OBJECTS
+from rushlight.codegen.program import is_written_late
 from rushlight.core import process
 from rushlight.core.dtype import get_default_dtype
 from rushlight.core.op import OpOverload
@@ -50,7 +51,8 @@ class GraphWriter(Writer):
     def node(self, node: Node) -> Any:
         if isinstance(node.target, OpOverload) and node.target.kind.name == "CUSTOM":
             raise Unencodable(f"a call of {node.target.name()}, which may be registered anew")
-        parts = (node.target, node.args, dict(node.kwargs), node.meta.get("val"))
+        facts = (node.meta.get("val"), is_written_late(node))
+        parts = (node.target, node.args, dict(node.kwargs), *facts)
         return [node.name, node.op, *[self.value(part) for part in parts]]
 
 

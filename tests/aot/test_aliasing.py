@@ -56,10 +56,7 @@ class Setting:
         }
 
 
-# The code generator takes graphs of fixed sizes.
-SETTINGS = [
-    Setting(*flags) for flags in product([False, True], repeat=4) if not (flags[2] and flags[3])
-]
+SETTINGS = [Setting(*flags) for flags in product([False, True], repeat=4)]
 
 
 Seen = dict[str, Any]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight.aot.api import aot_function
 from rushlight.codegen import driver
 from rushlight.codegen.inplace import Touch
 from rushlight.codegen.program import Call
@@ -227,3 +228,33 @@ def test_threads_with_their_own_arguments() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+class DoublesLate(torch.autograd.Function):
+    """The backward writes to `other`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, other: Any) -> Any:
+        ctx.other = other
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        with torch.no_grad():
+            ctx.other.mul_(2)
+        return grad * 2, None
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_a_backward_writes_may_be_given_twice(dynamic: bool) -> None:
+    def function(written: Any, read: Any, w: Any) -> Any:
+        return DoublesLate.apply(w, written) + read.sin() * w * read
+
+    seen = []
+    options = {"fw_compiler": torch.compiler.compile_graph, "dynamic": dynamic}
+    for run in (function, aot_function(function, **options)):
+        shared = torch.arange(1.0, 5.0)
+        w = torch.ones(4, requires_grad=True)
+        run(shared, shared, w).sum().backward()
+        seen.append((w.grad, shared))
+    same(*seen)

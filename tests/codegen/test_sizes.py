@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight.aot.api import aot_function
 from rushlight.aot.tracing import make_fx
 from rushlight.base.counters import counters
 from rushlight.codegen import driver, lower, native
@@ -186,6 +187,18 @@ def test_sizes_that_become_one_or_zero_inside() -> None:
     for size in (9, 4, 3, 2, 5, 2, 3, 8):
         x = randn(size, 4)
         close(made(x), function(x))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2,), (2, 1, 4)])
+def test_a_part_that_is_one_element_is_repeated(shape: tuple[int, ...]) -> None:
+    def function(x: Any) -> Any:
+        first, last = x.chunk(2)
+        return first + x, x * last, torch.where(x > 0, first, last)
+
+    made = aot_function(function, fw_compiler=torch.compiler.compile_graph, dynamic=True)
+    for _ in range(3):
+        x = randn(*shape)
+        exact(made(x), function(x))
 
 
 def test_bits_are_those_of_the_static_kernel(made: list[Any]) -> None:
