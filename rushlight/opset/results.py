@@ -209,7 +209,12 @@ def make_view(
         if 0 not in sizes and storage.nbytes_:
             width = dtype.itemsize
             steps = strides if width == 1 else [step * width for step in strides]
-            array = ndarray(sizes, dtype.np, storage.buffer, offset * width, steps)
+            try:
+                array = ndarray(sizes, dtype.np, storage.buffer, offset * width, steps)
+            except ValueError:
+                # Another tensor gave the memory fewer elements since.
+                geometry.check_extent(sizes, strides, offset, storage.nbytes_, width)
+                raise
             result = wrap(array, dtype)
             result._storage = storage
             result._offset = offset

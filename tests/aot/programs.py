@@ -467,9 +467,12 @@ def numbers_of(t: Any, value: Any) -> Any:
     """The values of a tensor; of a wrapper, those of its parts."""
     if isinstance(value, pair_class(t)):
         return numbers_of(t, value.a), numbers_of(t, value.b)
-    value = value.detach()
     if value.numel() and value.untyped_storage().nbytes() == 0:
         return "no memory"
+    try:
+        value = value.detach()
+    except RuntimeError:
+        return "less memory"
     return [round(number, 9) for number in value.reshape(-1).tolist()]
 
 

@@ -135,7 +135,10 @@ AMBIGUOUS = (
     "This view was created inside a custom Function",
 )
 # What else eager execution says in the backward, and a compiled function when it is traced.
-LATE = ("modified by an inplace operation", "invalid gradient at index")
+LATE = (
+    "modified by an inplace operation", "invalid gradient at index",
+    "saved tensor that has been detached in-place",
+)  # fmt: skip
 
 
 # What may not be done to what requires a gradient.
@@ -229,6 +232,16 @@ class Case:
         )
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether a step runs without grad mode."""
+        return any([step.quiet for step in self.program.steps])
+
+    @property
+    def moves_quietly(self) -> bool:
+        """Whether geometry changes in place without grad mode."""
+        return any([step.quiet and step.name in MOVES for step in self.program.steps])
+
+    @property
     def writes(self) -> bool:
         return any([OPS[step.name].writes for step in self.program.steps])
 
@@ -244,15 +257,12 @@ class Case:
 
 
 def is_refused(case: Case, path: Path) -> bool:
-    """The compiled function says that it cannot do it; eager execution may fail in the backward, or
-    in another step where the refusal has a code. An argument that may not be detached may be, where
-    it is no view to begin with."""
+    """The compiled function says that it cannot do it; eager execution may fail in another step or
+    in the backward."""
     if path != ("error",) or "error" not in case.compiled:
         return False
     if case.compiled["code"] in CODES:
         return True
-    if "error" in case.eager and "Can't detach views in-place" not in case.eager["text"]:
-        return False
     forms = {argument.form for argument in case.program.arguments}
     text = case.compiled["text"]
     return any(
@@ -266,15 +276,30 @@ def is_refused(case: Case, path: Path) -> bool:
 def is_early(case: Case, path: Path) -> bool:
     """Eager execution raises the like when history is asked for, or in the backward; a compiled
     function traces both at once. There `requires_grad_` of a written argument is one of its base,
-    which a view as an argument has not got eagerly, and `detach_` of its base is none of it."""
+    which a view as an argument has not got eagerly, and `detach_` of its base is none of it. What
+    leads to no output that has a history is traced too, and is checked."""
     if path != ("error",) or "error" in case.eager:
         return False
     text = case.compiled["text"]
+    writes_late = case.is_quiet and case.has("write_late", "write_saved")
+    if "modified by an inplace operation" in text and writes_late:
+        return True
+    if "invalid gradient at index" in text and case.moves_quietly:
+        return True
     if is_about_views(text) and "RuntimeError" in [look["leaf"] for look in looks(case.eager)]:
         return True
     if any([r in text for r in (*AMBIGUOUS, *LATE)]) and ": " in case.late_errors:
         return True
     return is_about_views(text) and bool(case.views_under("requires_grad_", "detach_"))
+
+
+def is_a_write(case: Case, path: Path) -> bool:
+    """To change the geometry of an argument, or what was set to its memory, is, compiled, to write
+    to it: what was a view of it without grad mode is refused when its history is asked for."""
+    if not any([use.step.name in MOVES and any(use.operands) for use in case.uses]):
+        return False
+    refused = is_about_views(str(case.compiled.get("backward")))
+    return refused and (case.is_backward(path) or path[-1] == "leaf")
 
 
 def is_ambiguous(case: Case, path: Path) -> bool:
@@ -293,14 +318,13 @@ def writes_leaf(case: Case, path: Path) -> bool:
 
 def requires_more(case: Case, path: Path) -> bool:
     """A traced argument is no view: with `requires_grad_` its views require a gradient, and cannot
-    be `out` or resized. The reference says the same."""
-    if path != ("error",) or "error" in case.eager:
+    be `out` or resized; what is done to its base leaves it as it is. The reference says the
+    same."""
+    if path != ("error",) or ("error" in case.eager and "error" in case.compiled):
         return False
-    names = {
-        name for text, names in MORE.items() if text in case.compiled["text"] for name in names
-    }
-    started = case.views_under("requires_grad_")
-    return any([use.target & started for use in case.uses if use.step.name in names])
+    said = str({**case.eager, **case.compiled}["text"])
+    names = {name for text, names in MORE.items() if text in said for name in names}
+    return case.has(*names) and bool(case.views_under("requires_grad_", "detach_"))
 
 
 def checks_less(case: Case, path: Path) -> bool:
@@ -355,13 +379,19 @@ def has_more_versions(case: Case, path: Path) -> bool:
 
 
 def loses_set(case: Case, path: Path) -> bool:
-    """`set_` has no gradient, and eager execution says so in the backward."""
+    """`set_` has no gradient, and eager execution says so in the backward, or when the history of
+    what was set is asked for."""
+    if path[-1] == "leaf" and is_about_views(case.late_errors):
+        return path[0] == "outputs" and case.is_set(case.memory_of(path[1]))
     return case.is_backward(path) and "derivative for set_" in case.late_errors
 
 
 def has_broken_history(case: Case, path: Path) -> bool:
     """A change of sizes without grad mode leaves a history of other sizes."""
-    return case.is_backward(path) and "invalid gradient at index" in case.late_errors
+    if not case.is_backward(path):
+        return False
+    broken = "invalid gradient at index" in case.compiled["backward"] and case.moves_quietly
+    return broken or "invalid gradient at index" in case.late_errors
 
 
 def starts_gradients(case: Case, path: Path) -> bool:
@@ -377,9 +407,13 @@ def starts_gradients(case: Case, path: Path) -> bool:
         return (case.eager["backward"], case.compiled["backward"]) == ("done", "nothing")
     if path[-1] == "leaf":
         return isinstance(found_at(case.compiled, path), bool)
+    if path[0] == "same":
+        # Eagerly one of two has a history: a value and its `data`, a written view and its base.
+        return True
     if path[0] == "views":
         # Eagerly it has a history, and is what it was made in; here it has none.
-        return case.is_inside(path[1]) and bool(case.eager["outputs"][path[1]]["requires_grad"])
+        started = bool(case.eager["outputs"][path[1]]["requires_grad"])
+        return case.has("own_write") or (started and case.is_inside(path[1]))
     if path[-1] != "requires_grad":
         return False
     return bool(found_at(case.eager, path)) or (
@@ -407,11 +441,11 @@ def hides_views(case: Case, path: Path) -> bool:
 def restrides(case: Case, path: Path) -> bool:
     """What was written has the strides of the op that computed it anew, and so has what is made
     from it inside. Where it is an argument, dims of one element may have any stride."""
-    if path[0] != "outputs" or path[2] != "stride" or not case.writes:
+    if path[0] not in ("outputs", "args") or path[2] != "stride" or not case.writes:
         return False
-    if case.is_inside(path[1]) or case.is_copied(path[1]):
+    if path[0] == "outputs" and (case.is_inside(path[1]) or case.is_copied(path[1])):
         return True
-    eager, compiled = [seen["outputs"][path[1]] for seen in (case.eager, case.compiled)]
+    eager, compiled = [seen[path[0]][path[1]] for seen in (case.eager, case.compiled)]
     places = zip(eager["shape"], eager["stride"], compiled["stride"], strict=True)
     return all([size == 1 or one == other for size, one, other in places])
 
@@ -442,9 +476,9 @@ def looks(seen: Seen) -> list[Seen]:
 
 
 RULES = [
-    is_refused, is_early, is_ambiguous, writes_leaf, requires_more, checks_less, loses_its_base,
-    uses_released_memory, has_fewer_versions, has_more_versions, loses_set, has_broken_history,
-    starts_gradients, hides_views, restrides, copies_views, writes_nothing_late,
+    is_refused, is_early, is_a_write, is_ambiguous, writes_leaf, requires_more, checks_less,
+    loses_its_base, uses_released_memory, has_fewer_versions, has_more_versions, loses_set,
+    has_broken_history, starts_gradients, hides_views, restrides, copies_views, writes_nothing_late,
 ]  # fmt: skip
 
 

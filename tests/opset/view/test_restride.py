@@ -233,3 +233,13 @@ def test_tensors_of_other_memory_stay_where_they_are() -> None:
     x.resize_(9)
     x.fill_(1)
     assert apart.tolist() == other.tolist() == [0, 1, 2, 3, 4, 5] and view.tolist()[0] == 1
+
+
+def test_a_view_of_what_lost_its_elements_is_refused():
+    x = rl.arange(8.0).view(4, 2)
+    other = x.detach()
+    other.untyped_storage().resize_(0)
+    other.resize_(2).fill_(1)
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 8"):
+        x.detach()
+    assert x[0].tolist() == [1.0, 1.0]
