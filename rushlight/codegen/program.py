@@ -187,6 +187,8 @@ class LoopProgram:
         self.inputs_share = False
         # Temporaries that are already some value's own memory.
         self.adopted: set[Buffer] = set()
+        # Elements of views, which are nobody's tensor.
+        self.copies: set[Buffer] = set()
         # What products read and write, in the geometry that it has there.
         self.multiplied: set[Buffer] = set()
         self.count = 0
@@ -222,13 +224,15 @@ class LoopProgram:
             raise Inexpressible(value.name)
         if self.adopts(value, value.expr):
             return value.expr.payload[0]  # type: ignore[no-any-return]
-        # A view that must be copied is nobody's tensor: it may lie as is best.
+        # A view that must be copied may lie as is best.
         copied = value.base is not None
         strides = geometry.contiguous_strides(value.shape) if copied else value.strides
         buffer = Buffer(self.fresh("b"), value.dtype, value.shape, strides, "temporary")
         if 0 not in value.shape:
             self.steps.append(Statement(buffer, value.shape, strides, value.expr))
         self.adopted.add(buffer)
+        if copied:
+            self.copies.add(buffer)
         value.buffer = buffer
         value.expr = self.m.load(buffer, strides, 0)
         return buffer
@@ -436,7 +440,7 @@ class LoopProgram:
         here, there = (value.shape, value.strides), (buffer.shape, buffer.strides)
         if offset or here != there or strides != value.strides:
             return False
-        if buffer.role not in ("given", "result", "temporary"):
+        if buffer.role not in ("given", "result", "temporary") or buffer in self.copies:
             return False
         value.buffer = buffer
         value.expr = expr

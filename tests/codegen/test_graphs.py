@@ -192,6 +192,15 @@ def test_results_that_are_all_of_something_are_tensors_of_their_own() -> None:
     assert got[1].data_ptr() == got[2].data_ptr() == got[3].data_ptr()
 
 
+def test_a_view_of_what_a_product_copied_is_a_view_still() -> None:
+    r = Recording()
+    x, w = r.input(randn(4, 6)), r.input(randn(6, 3))
+    rows = r.call(aten.slice.Tensor, x, 0, 1, 3)
+    product = r.call(aten.mm.default, rows, w)
+    got = run(r.output(product, r.call(aten.view.default, rows, [2, 6]), rows))
+    assert {tensor.data_ptr() for tensor in got[1:]} == {r.inputs[0][1].data_ptr()}
+
+
 def test_split_and_getitem() -> None:
     r = Recording()
     x = r.input(randn(6, 4))
