@@ -12,13 +12,14 @@ from harness import arguments, finish, import_torch, report
 # isort: split
 import rushlight
 
-BARS = {"rand 1M": 1.0, "randn 1M": 1.0, "dropout 1M": 1.0}
+MILLION = ("rand", "randn", "dropout", "randint", "randperm", "normal_", "bernoulli")
+BARS = {f"{name} 1M": 1.0 for name in MILLION}
 MANY = 1_000_000
 
 
 def cases(t: Any) -> dict[str, Any]:
     """The same programs in the words both systems share."""
-    ones, few = t.ones(MANY), t.empty(3)
+    ones, few, many = t.ones(MANY), t.empty(3), t.empty(MANY)
     weights = t.ones(1000)
     return {
         "rand 1M": lambda: t.rand(MANY),
@@ -27,6 +28,9 @@ def cases(t: Any) -> dict[str, Any]:
         "rand 1M, float64": lambda: t.rand(MANY, dtype=t.float64),
         "randn 1M, float64": lambda: t.randn(MANY, dtype=t.float64),
         "randint 1M": lambda: t.randint(10, (MANY,)),
+        "randperm 1M": lambda: t.randperm(MANY),
+        "normal_ 1M": lambda: many.normal_(0.5, 2.0),
+        "bernoulli 1M": lambda: many.bernoulli_(0.3),
         "randperm 10000": lambda: t.randperm(10000),
         "exponential_ 1M": lambda: ones.clone().exponential_(),
         "multinomial 1000": lambda: t.multinomial(weights, 100, True),

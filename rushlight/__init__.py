@@ -187,6 +187,7 @@ _ports.fill(
     native_text=_native("eager", "text_kernel"),
     native_lowered=_native("eager", "lowered_kernel"),
     native_loop=_native("byhand", "loop"),
+    native_draw=_native("drawing", "drawer"),
     native_kernels=_native("kernels", "available"),
 )
 

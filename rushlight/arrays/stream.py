@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.arrays import boxmuller
+from rushlight.core.longdraws import native_draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -91,20 +92,36 @@ def lots(gen: Generator, count: int, width: int) -> Iterator[tuple[int, int, U32
             yield begin, end, gen.take((end - begin) * width)
 
 
+def drawn_natively(gen: Generator, out: Array, name: str) -> bool:
+    """Fill with words what a native loop then turns into numbers; False where there is none."""
+    run = native_draw(name, out.shape[0])
+    if run is None:
+        return False
+    words = out.view(np.uint32)
+    with gen.lock:
+        for begin in range(0, words.shape[0], LOT):
+            part = words[begin : begin + LOT]
+            gen.fill(part)
+            run(part, part.shape[0] * 4 // out.itemsize)
+    return True
+
+
 def uniforms(gen: Generator, count: int) -> F32Array:
     out = np.empty(count, np.float32)
-    for begin, end, words in lots(gen, count, 1):
-        unit32(words, out[begin:end])
+    if not drawn_natively(gen, out, "unit32"):
+        for begin, end, words in lots(gen, count, 1):
+            unit32(words, out[begin:end])
     return out
 
 
 def doubles(gen: Generator, count: int) -> F64Array:
-    if 2 * count <= LOT:
+    if 2 * count <= LOT and native_draw("unit64", count) is None:
         with gen.lock:
             return unit64(gen.take(2 * count))
     out = np.empty(count, np.float64)
-    for begin, end, words in lots(gen, count, 2):
-        out[begin:end] = unit64(words)
+    if not drawn_natively(gen, out, "unit64"):
+        for begin, end, words in lots(gen, count, 2):
+            out[begin:end] = unit64(words)
     return out
 
 
@@ -125,12 +142,19 @@ def uniform(gen: Generator, shape: Shape, dtype: np.dtype[Any], low: float, high
         values = values.astype(dtype, copy=False)
     # Rounding can reach the upper bound.
     end = np.asarray(high).astype(dtype)
-    values[values == end] = np.asarray(low).astype(dtype)
+    reached = values == end
+    if reached.any():
+        values[reached] = np.asarray(low).astype(dtype)
     return values.reshape(shape)
 
 
 def multiply_add32(values: F32Array, factor: Any, term: Any) -> F32Array:
-    """values * factor + term, rounded once: the product is exact in double precision."""
+    """values * factor + term, rounded once: the product is exact in double precision. May be in
+    place."""
+    run = native_draw("affine32", values.shape[0])
+    if run is not None:
+        run(values, np.array([factor, term], np.float64), values.shape[0])
+        return values
     product = values.astype(np.float64)
     product *= float(factor)
     product += float(term)
@@ -198,18 +222,32 @@ def normal_blocks32(gen: Generator, count: int, takes_all: bool) -> F32Array:
     whole = count & ~15
     rest = count - whole
     first = max(whole - 1, 0) // LOT * LOT
+    run = native_draw("normals32", count)
+
+    def draw(part: F32Array) -> None:
+        if run is None:
+            unit32(gen.take(part.shape[0]), part)
+        else:
+            gen.fill(part.view(np.uint32))
+
+    def transform(part: F32Array) -> None:
+        if run is None:
+            boxmuller.transform32(part)
+        else:
+            run(part, part.shape[0])
+
     with gen.lock:
         for begin in range(0, first, LOT):
             part = out[begin : begin + LOT]
-            unit32(gen.take(LOT), part)
-            boxmuller.transform32(part)
+            draw(part)
+            transform(part)
         last = np.empty(whole - first + (16 if rest else 0), np.float32)
-        unit32(gen.take(whole - first), last[: whole - first])
+        draw(last[: whole - first])
         if rest:
             if takes_all:
                 gen.take(rest)
-            unit32(gen.take(16), last[-16:])
-        boxmuller.transform32(last)
+            draw(last[-16:])
+        transform(last)
     out[first:whole] = last[: whole - first]
     if rest:
         out[-16:] = last[-16:]
@@ -221,7 +259,8 @@ def normal_blocks64(gen: Generator, count: int) -> F64Array:
     with gen.lock:
         out = doubles(gen, count)
         last = doubles(gen, 16 if count != whole else 0)
-    boxmuller.transform64(out[:whole])
+    for begin in range(0, whole, LOT):
+        boxmuller.transform64(out[begin : min(begin + LOT, whole)])
     if count != whole:
         boxmuller.transform64(last)
         out[count - 16 :] = last
@@ -342,11 +381,26 @@ def remainders(
     return out
 
 
+# The native loops that compare with a probability, by the dtype of what they answer.
+BELOW = {np.dtype(np.bool_): "below8", np.dtype(np.float32): "below32"}
+
+
 def bernoulli(gen: Generator, p: float, shape: Shape, dtype: np.dtype[Any]) -> Array:
     out = np.empty(shape, dtype)
     flat = out.reshape(-1)
     # u < p for 53-bit uniforms u, asked of their bits.
-    threshold = np.uint64(math.ceil(math.ldexp(p, 53)))
+    limit = math.ceil(math.ldexp(p, 53))
+    run = native_draw(BELOW[dtype], flat.shape[0]) if dtype in BELOW else None
+    if run is not None:
+        memory = np.empty(min(2 * flat.shape[0], LOT), np.uint32)
+        with gen.lock:
+            for begin in range(0, flat.shape[0], LOT // 2):
+                part = flat[begin : begin + LOT // 2]
+                words = memory[: 2 * part.shape[0]]
+                gen.fill(words)
+                run(words, part, limit, part.shape[0])
+        return out
+    threshold = np.uint64(limit)
     for begin, end, words in lots(gen, flat.shape[0], 2):
         bits = wide(words)
         bits &= LOW_53
@@ -363,9 +417,15 @@ def bernoulli_each(gen: Generator, p: Array, dtype: np.dtype[Any]) -> Array:
 def permutation(gen: Generator, n: int, dtype: np.dtype[Any]) -> Array:
     """Fisher and Yates's shuffle."""
     if n < LONG_PERMUTATION:
-        steps = np.arange(max(n - 1, 0), dtype=np.uint32)
         with gen.lock:
-            words = gen.take(steps.shape[0])
+            words = gen.take(max(n - 1, 0))
+        # A step costs NumPy as much as many words.
+        run = native_draw("shuffle", 8 * n)
+        if run is not None:
+            shuffle = np.empty(n, np.int64)
+            run(words, shuffle, n)
+            return shuffle.astype(dtype, copy=False)
+        steps = np.arange(max(n - 1, 0), dtype=np.uint32)
         partners = words % (np.uint32(n) - steps)
         partners += steps
         if n >= VECTORISED_SHUFFLE:

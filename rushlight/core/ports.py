@@ -104,6 +104,8 @@ native_text: Callable[..., Any] = nothing
 native_lowered: Callable[..., Any] = nothing
 # A loop by its name, for arrays of a dtype.
 native_loop: Callable[..., Any] = nothing
+# A loop of long draws by its name, `core.longdraws`.
+native_draw: Callable[..., Any] = nothing
 
 # -- nn --------------------------------------------------------------------------------------------
 

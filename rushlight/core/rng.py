@@ -17,6 +17,7 @@ import numpy as np
 from rushlight.base.errors import error
 from rushlight.core.device import device as device_class
 from rushlight.core.dtype import uint8
+from rushlight.core.longdraws import native_draw
 
 if TYPE_CHECKING:
     from typing import Self
@@ -52,6 +53,16 @@ STATE = np.dtype(
 STATE_SIZE = STATE.itemsize
 
 
+def block_memory(twister: Any) -> U32Array | None:
+    """The words that a bit generator of NumPy's keeps, in its own memory; None where they are not
+    found."""
+    import ctypes
+
+    words: Any = (ctypes.c_uint32 * BLOCK).from_address(twister.ctypes.state_address)
+    found = np.frombuffer(words, np.uint32)
+    return found if np.array_equal(found, twister.state["state"]["key"]) else None
+
+
 class Generator:
     """A stream of random numbers.
 
@@ -67,8 +78,8 @@ class Generator:
     """
 
     __slots__ = (
-        "__weakref__", "_key", "_place", "_seed", "_source", "_window", "device", "kept_double",
-        "kept_float", "lock",
+        "__weakref__", "_key", "_memory", "_place", "_seed", "_source", "_window", "device",
+        "kept_double", "kept_float", "lock",
     )  # fmt: skip
 
     algorithm = "mt19937"
@@ -93,6 +104,8 @@ class Generator:
         # Recipes hold it for a whole draw; the words of one draw follow one another.
         self.lock = RLock()
         self._source: Any = None
+        # The block as the twister holds it, for native code; None where that is not known.
+        self._memory: U32Array | None = None
         self._begin(DEFAULT_SEED)
 
     def _begin(self, seed: int) -> None:
@@ -176,24 +189,43 @@ class Generator:
             self._place = end
             # Nothing is asked of a fresh generator.
             return NO_WORDS if self._window is None else self._window[place:end]
+        words = np.empty(count, np.uint32)
+        self.fill(words)
+        return words
+
+    def fill(self, out: U32Array) -> None:
+        """Put the next words into contiguous memory. The caller holds the lock."""
+        count = out.shape[0]
+        place = self._place
+        end = place + count
+        if end <= BLOCK:
+            if count:
+                out[...] = self._window[place:end]  # type: ignore[index]
+            self._place = end
+            return
         done = BLOCK - place
         whole = (count - done) // BLOCK * BLOCK
         rest = count - done - whole
-        drawn: Any = self._twister().integers(0, 1 << 32, whole, np.uint32) if whole else NO_WORDS
-        window = self._window
-        if not done and not rest:
-            words = drawn
+        if done:
+            out[:done] = self._window[place:]  # type: ignore[index]
+        if whole:
+            self._draw_blocks(out[done : done + whole])
+        if rest:
+            out[count - rest :] = self._next_window()[:rest]
         else:
-            words = np.empty(count, np.uint32)
-            if done:
-                words[:done] = window[place:]  # type: ignore[index]
-            words[done : done + whole] = drawn
-            if rest:
-                words[count - rest :] = self._next_window()[:rest]
-        if not rest:
             self._window = NO_WORDS  # all are used
         self._place = rest or BLOCK
-        return words  # type: ignore[no-any-return]
+
+    def _draw_blocks(self, out: U32Array) -> None:
+        """The next blocks, which the twister goes to the end of."""
+        twister = self._twister()
+        run = native_draw("words", out.shape[0])
+        if run is not None and self._memory is None:
+            self._memory = block_memory(twister.bit_generator)
+        if run is None or self._memory is None:
+            out[...] = twister.integers(0, 1 << 32, out.shape[0], np.uint32)
+        else:
+            run(self._memory, out, out.shape[0] // BLOCK)
 
     def take_block(self) -> U32Array:
         """What is left of the current block, or the whole next one. The caller holds the lock."""
