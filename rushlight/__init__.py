@@ -81,6 +81,22 @@ for _module, _names in (
         "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric "
         "per_tensor_affine per_tensor_symmetric qscheme",
     ),
+    (
+        "rushlight.subclasses.quantized",
+        "quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic empty_quantized "
+        "_choose_qparams_per_tensor _empty_affine_quantized _empty_per_channel_affine_quantized "
+        "_make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor",
+    ),
+    (
+        "rushlight.subclasses.quantizedmath",
+        "fbgemm_linear_fp16_weight "
+        "fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
+        "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight "
+        "fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix "
+        "fused_moving_avg_obs_fake_quant quantized_batch_norm quantized_gru_cell "
+        "quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d "
+        "quantized_rnn_relu_cell quantized_rnn_tanh_cell",
+    ),
     ("rushlight.core.format", "set_printoptions get_printoptions printoptions"),
     ("rushlight.core.interop", "from_dlpack to_dlpack"),
     ("rushlight.io.checkpoint", "save load"),

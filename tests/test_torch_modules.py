@@ -53,8 +53,6 @@ def test_dtypes_that_can_only_be_named():
         with pytest.raises(NotImplementedError, match="RL0018"):
             use()
     assert torch.ones(2, dtype=torch.float64).dequantize().dtype is torch.float32
-    with pytest.raises(NotImplementedError, match="RL0012"):
-        torch.ones(2).q_scale()
 
 
 # -- distributed -----------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ NAMES_REASONS: dict[str, Reason] = {
     ),
     "RL0012": missing(
         "RL0012",
-        "Quantised tensors need kernels of their own.",
-        "Compute in float16, bfloat16 or float32.",
+        "Quantised tensors have the ops that torch gives them on the CPU, and not all of those.",
+        "Call dequantize() first, and compute in float32.",
     ),
     "RL0013": missing(
         "RL0013",

@@ -53,8 +53,10 @@ def accept(cls: type, /, **options: Any) -> None:
 
 def is_refused(value: Any) -> bool:
     """Whether using `value` can only raise: it was refused, or its code never returns."""
-    if "__refusal__" in getattr(value, "__dict__", ()):
-        return True
+    facts = getattr(value, "__dict__", {})
+    if "__refusal__" in facts:
+        # None: a class whose instances come from elsewhere, as torch's do.
+        return facts["__refusal__"] is not None
     if isinstance(value, type):
         makers = [vars(value).get(name) for name in ("__new__", "__init__")]
         return any(maker is not None and never_returns(maker) for maker in makers)

@@ -82,22 +82,12 @@ ROOT: dict[str, str] = {
         VENDOR,
         "cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu "
         "cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler "
-        "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
-        "fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation "
-        "fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix "
         "miopen_batch_norm miopen_convolution miopen_convolution_add_relu miopen_convolution_relu "
         "miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution miopen_rnn "
         "mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights "
         "mkldnn_max_pool2d mkldnn_max_pool3d",
     ),
-    **refuse(
-        QUANTIZED,
-        "choose_qparams_optimized empty_quantized fused_moving_avg_obs_fake_quant int_repr "
-        "q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point "
-        "quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm "
-        "quantized_gru_cell quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d "
-        "quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell",
-    ),
+    **refuse(QUANTIZED, "choose_qparams_optimized"),
     **refuse(COMPILER, "sym_fresh_size"),
 }
 

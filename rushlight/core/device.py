@@ -179,6 +179,8 @@ def refuse_argument(given: object) -> None:
 class layout:
     """How a tensor's elements are held: `strided`, or one of the sparse forms."""
 
+    __refusal__ = None
+
     __slots__ = ("name",)
 
     name: str
@@ -195,6 +197,8 @@ class layout:
 
 class memory_format:
     """The order of a dense tensor's dimensions in memory."""
+
+    __refusal__ = None
 
     __slots__ = ("name",)
 

@@ -25,6 +25,8 @@ COMPLEX: Final = 3
 class dtype:
     """The type of a tensor's elements; made only by this module."""
 
+    __refusal__ = None
+
     __slots__ = (
         "abbr",
         "category",

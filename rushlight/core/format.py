@@ -277,7 +277,7 @@ def _part_text(name: str, part: Tensor, values_of: ValuesOf, indent: int) -> str
     return f"{opening}{content}{size})"
 
 
-def _with_suffixes(body: str, suffixes: list[str], indent: int, break_first: bool) -> str:
+def with_suffixes(body: str, suffixes: list[str], indent: int, break_first: bool) -> str:
     """`body` and its suffixes, each on a line of its own where the current one is full."""
     pieces = [body]
     # torch: the closing bracket and one more column are reserved on the line of the numbers.
@@ -391,7 +391,7 @@ def tensor_str(
         tangent_text = tensor_str(tangent, values_of=values_of, default_dtype=default_dtype)
         suffixes.append(f"tangent={tangent_text}")
 
-    text = _with_suffixes(opening + content, suffixes, indent, layout == "sparse_coo")
+    text = with_suffixes(opening + content, suffixes, indent, layout == "sparse_coo")
     return f"Parameter({text})" if not plain and _is_parameter(tensor) else text
 
 

@@ -13,6 +13,8 @@ __all__ = [
 class qscheme:
     """A way of quantisation; made only by this module, and compared by identity."""
 
+    __refusal__ = None
+
     __slots__ = ("name",)
 
     name: str

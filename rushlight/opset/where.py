@@ -393,10 +393,11 @@ ATTRIBUTES: dict[str, str] = {
         is_distributed is_ipu is_maia is_mps is_mtia is_vulkan is_xla is_xpu map2_ map_ module_load
         mtia reinforce resize resize_as to_sparse_coo xpu
     """,
-    "other.refused": """
-        dequantize int_repr name q_per_channel_axis q_per_channel_scales q_per_channel_zero_points
-        q_scale q_zero_point qscheme record_stream to_mkldnn
+    "other.quantization": """
+        int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale
+        q_zero_point qscheme
     """,
+    "other.refused": "dequantize name record_stream to_mkldnn",
     "pointwise.special": """
         digamma digamma_ erf erf_ erfc erfc_ erfinv erfinv_ i0 i0_ igamma igamma_ igammac igammac_
         lgamma lgamma_ mvlgamma mvlgamma_ polygamma polygamma_
@@ -450,6 +451,10 @@ FUNCTIONS: dict[str, str] = {
     """,
     "other.asserts": "_assert",
     "other.methods": "detach_ get_device",
+    "other.quantization": """
+        int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale
+        q_zero_point
+    """,
     "other.refused": "dequantize",
     "product.einsum": "einsum",
     "product.products": "cdist chain_matmul tensordot",

@@ -79,7 +79,7 @@ print(bad)
         ("torch.distributed.fsdp.MixedPrecision", "works"),
         ("torch.distributed.fsdp.FullyShardedDataParallel", "refuses"),
         ("torch.utils.cpp_extension.load", "refuses"),
-        ("torch.Tensor.add", "works"), ("torch.Tensor.q_scale", "refuses"),
+        ("torch.Tensor.add", "works"), ("torch.Tensor.q_scale", "works"), ("torch.dtype", "works"),
         ("torch.no_such_name", "missing"), ("torch.no_such_module.x", "missing"),
     ],
 )  # fmt: skip

@@ -11,8 +11,6 @@ from rushlight.opset.exposure import attribute, install_method
 
 REFUSED = {
     "RL0011": "record_stream",
-    "RL0012": "int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
-    "q_zero_point qscheme",
     "RL0014": "to_mkldnn",
 }
 for code, names in REFUSED.items():
