@@ -2,7 +2,7 @@
 
 Sections that a program reads or runs lie one behind the other, what refers to one another is
 settled, and functions of the C library are reached through a table of addresses that the loader
-fills. Objects that want more (memory to write, thread locals) are refused.
+fills. What is written lies at the beginning, on pages of its own. Thread locals are refused.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ UNDEFINED, ABSOLUTE = 0, 0xFFF1
 R_64, R_PC32, R_PLT32, R_GOTPCREL, R_GOTPCRELX, R_REX_GOTPCRELX = 1, 2, 4, 9, 41, 42
 # What nothing reads when code runs.
 LEFT_OUT = (b".eh_frame", b".note", b".comment")
+# No page of an x86-64 is smaller.
+PAGE = 4096
 # A jump to the address in a slot.
 JUMP = b"\xff\x25"
 STUB = 8
@@ -36,6 +38,8 @@ class Image:
         self.entries: dict[str, int] = {}
         self.imports: dict[str, int] = {}
         self.absolute: list[int] = []
+        # Bytes at the beginning that code writes to.
+        self.writable = 0
 
     def place(self, content: bytes, alignment: int) -> int:
         self.data += b"\0" * (-len(self.data) % max(alignment, 1))
@@ -45,7 +49,12 @@ class Image:
 
     def facts(self) -> dict[str, Any]:
         """Everything but the bytes, as plain data."""
-        return {"entries": self.entries, "imports": self.imports, "absolute": self.absolute}
+        return {
+            "entries": self.entries,
+            "imports": self.imports,
+            "absolute": self.absolute,
+            "writable": self.writable,
+        }
 
 
 class ObjectFile:
@@ -72,21 +81,34 @@ class ObjectFile:
         return self.data[start : self.data.index(b"\0", start)]
 
     def content(self, section: Any) -> bytes:
+        if section[1] == NOBITS:
+            return bytes(section[5])
         return self.data[section[4] : section[4] + section[5]]
+
+    def is_written(self, number: int) -> bool:
+        is_constant = self.names[number].startswith(b".data.rel.ro")
+        return bool(self.sections[number][2] & WRITE) and not is_constant
 
 
 def image_of(data: bytes, entries: list[str]) -> Image:
     """The image of an object, whose functions `entries` are called from outside."""
     found, image = ObjectFile(data), Image()
     places: dict[int, int] = {}
-    for number, section in enumerate(found.sections):
-        kind, flags, size, alignment = section[1], section[2], section[5], section[8]
-        if not flags & ALLOC or not size or found.names[number].startswith(LEFT_OUT):
-            continue
-        relative = found.names[number].startswith(b".data.rel.ro")
-        if kind == NOBITS or flags & THREAD or (flags & WRITE and not relative):
-            raise error("RL1585", RuntimeError, what=f"section {found.names[number].decode()}")
-        places[number] = image.place(found.content(section), alignment)
+    kept = [
+        number
+        for number, section in enumerate(found.sections)
+        if section[2] & ALLOC and section[5] and not found.names[number].startswith(LEFT_OUT)
+    ]
+    for is_data in (True, False):
+        for number in kept:
+            section = found.sections[number]
+            if section[2] & THREAD:
+                raise error("RL1585", RuntimeError, what=f"section {found.names[number].decode()}")
+            if found.is_written(number) is is_data:
+                places[number] = image.place(found.content(section), section[8])
+        if is_data and image.data:
+            image.place(b"", PAGE)
+            image.writable = len(image.data)
     slots = Slots(image)
     for section in found.sections:
         if section[1] == RELA and section[7] in places:

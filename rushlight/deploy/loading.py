@@ -7,7 +7,6 @@ the package alone: no compiler, no symbols, no tracing; operators that are no lo
 from __future__ import annotations
 
 import copy
-import ctypes
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -25,24 +24,18 @@ from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.typedstorage import TypedStorage
 from rushlight.deploy.container import PackageFiles, refuse
-from rushlight.deploy.memory import Code
+from rushlight.deploy.kernels import kernels_of
+from rushlight.deploy.memory import placed
 from rushlight.deploy.targets import Target, best_target
 from rushlight.deploy.values import Reader
 from rushlight.export.leafchecks import LeafChecks, shown_path
 from rushlight.io.rebuild import tensor_over
+from rushlight.opset.heavy import packaged
 
 __all__ = ["LoadedPackage", "load_package"]
 
 WEIGHTS = "weights.bin"
 FAST = "fast_"
-# What machine code calls of the C library, and of the interpreter.
-LIBRARY = frozenset(
-    f"{name}{kind}"
-    for name in ("ceil", "copysign", "floor", "fma", "fmax", "fmin", "fmod", "nearbyint", "rint",
-                 "round", "roundeven", "sqrt", "trunc", "exp", "log", "pow")
-    for kind in ("", "f")
-) | {"memcpy", "memmove", "memset"}  # fmt: skip
-INTERPRETER = frozenset(("PyLong_AsSsize_t", "Py_IncRef"))
 
 
 def load_package(path: Any, *, target: str | None = None) -> LoadedPackage:
@@ -51,12 +44,13 @@ def load_package(path: Any, *, target: str | None = None) -> LoadedPackage:
     it comes from."""
     files = PackageFiles(path)
     try:
-        targets = [Target(each["name"], each["features"]) for each in files.manifest["targets"]]
+        described = files.manifest["targets"]
+        targets = [Target(each["name"], each["features"]) for each in described]
     except (KeyError, TypeError) as problem:
         raise refuse("its manifest tells no targets") from problem
     chosen = best_target(targets, target)
     try:
-        return LoadedPackage(files, chosen)
+        return LoadedPackage(files, chosen, kernels_of(files, described[chosen], targets[chosen]))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, SyntaxError) as problem:
         raise refuse(f"its manifest is damaged ({type(problem).__name__}: {problem})") from problem
 
@@ -64,10 +58,11 @@ def load_package(path: Any, *, target: str | None = None) -> LoadedPackage:
 class LoadedPackage:
     """A program that was compiled ahead of time; called as the module that it was made of."""
 
-    def __init__(self, files: PackageFiles, target: int) -> None:
+    def __init__(self, files: PackageFiles, target: int, kernels: Any) -> None:
         manifest = files.manifest
         self.manifest = manifest
         self.files = files
+        self.kernels = kernels
         self.target = manifest["targets"][target]
         self.in_spec: TreeSpec = treespec_loads(manifest["in_spec"])
         self.out_spec: TreeSpec = treespec_loads(manifest["out_spec"])
@@ -105,7 +100,7 @@ class LoadedPackage:
                     f"Expected input at {shown_path(path_of(at))} to have dtype {wanted}, "
                     f"but got {leaf.dtype}"
                 )
-        with changed(grad=False):
+        with changed(grad=False), packaged(self.kernels):
             found = self.run([*self.state, *leaves])
         return pytree.tree_unflatten(list(found), self.out_spec)
 
@@ -194,41 +189,17 @@ def one_by_one(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
 
 def linked(image: Any, facts: dict[str, Any], names: list[str]) -> dict[str, Any]:
     """The entry points of an image, as functions of arrays and integers."""
-    data = bytes(image)
-    offsets = [*facts["imports"].values(), *facts["absolute"]]
-    if any([not 0 <= offset <= len(data) - 8 for offset in offsets]):
-        raise refuse("an address in its code lies outside")
-    code = Code(data)
-    for name, offset in facts["imports"].items():
-        code.put_address(offset, library_address(name))
-    for offset in facts["absolute"]:
-        place = int.from_bytes(data[offset : offset + 8], "little")
-        code.put_address(offset, code.address + place)
-    code.close()
+    code = placed(image, facts)
     fast = entries.reads_arrays()
     found = {}
     for name in names:
         offset = facts["entries"][f"{FAST}{name}" if fast else name]
-        if not 0 <= offset < len(data):
+        if not 0 <= offset < code.size:
             raise refuse("an entry point of its code lies outside")
         address = code.address + offset
         made = entries.builtin(name, address, code) if fast else entries.plain(address, code)
         found[name] = made
     return found
-
-
-def library_address(name: str) -> int:
-    """Where a function of the C library is."""
-    home: Any = None
-    if name in INTERPRETER:
-        home = ctypes.pythonapi
-    elif name in LIBRARY:
-        home = ctypes.CDLL(None)
-        if not hasattr(home, name):
-            home = ctypes.CDLL("libm.so.6")
-    if home is None or not hasattr(home, name):
-        raise refuse(f"its code calls {name!r}, which this system does not have")
-    return ctypes.cast(getattr(home, name), ctypes.c_void_p).value or 0
 
 
 def read_state(described: list[dict[str, Any]], weights: Any) -> list[Tensor]:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 from rushlight.base.errors import error
-from rushlight.codegen import native
+from rushlight.codegen import cache, native
 from rushlight.codegen.driver import TINY, scheduled
 from rushlight.codegen.entries import DATA_OFFSET
 from rushlight.codegen.extents import Atom, hint_of, is_static
+from rushlight.codegen.kernels import library, link
+from rushlight.codegen.kernels.emit import Target as Lanes
+from rushlight.codegen.kernels.pooltext import NAMES, pool_text
 from rushlight.codegen.llvm import ModuleText, attributes_for
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.plan import Plan
 from rushlight.codegen.program import Call
 from rushlight.codegen.writer import RunWriter
+from rushlight.core import ports
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor
 from rushlight.deploy.image import Image, image_of
-from rushlight.deploy.targets import Target
+from rushlight.deploy.targets import Target, find_target
 from rushlight.deploy.values import written_buffer, written_callee, written_value
 from rushlight.fx.graph_module import GraphModule
 
@@ -28,6 +32,8 @@ __all__ = ["FAST", "Units"]
 # Objects are ELF for x86-64 with the System V way of calling, whatever system compiles them.
 TRIPLE = "x86_64-unknown-linux-gnu"
 CPU = "x86-64"
+# Modules of the opset whose kernels ask for heavy ones.
+HEAVY_FAMILIES = ("window.conv", "network.norm", "product.attention")
 # Before the names of entry points that read array objects themselves.
 FAST = "fast_"
 
@@ -47,10 +53,22 @@ class Machine:
             for level in (3, 0)
         ]
         self.layout = str(self.machine.target_data)
+        self.version = here.version
 
     def object_of(self, module: ModuleText, thorough: bool) -> bytes:
         module.attributes = attributes_for(CPU, self.features)
         return native.object_of(self, module.text(), thorough)
+
+    def kernels_object(self, texts: Callable[[Lanes], list[str]]) -> bytes:
+        """The object of a module of heavy kernels, of what `texts` writes."""
+        lanes = Lanes(self.features)
+        text = link.module_text(texts(lanes), lanes, CPU, self.features, TRIPLE, self.layout)
+        key = cache.key_of(text, TRIPLE, CPU, self.features, self.version, "packaged kernels")
+        found = cache.OBJECTS.read(key)
+        if found is None:
+            found = link.emitted(self.binding, self.machine, text)
+            cache.OBJECTS.write(key, found)
+        return found
 
 
 class UnitWriter(RunWriter):
@@ -78,6 +96,8 @@ class UnitWriter(RunWriter):
         return name
 
     def callee(self, call: Call) -> str:
+        if isinstance(call.op, OpOverload) and ports.family_of(call.op) in HEAVY_FAMILIES:
+            self.units.calls_heavy = True
         is_below = not call.through_dispatch and isinstance(call.op, OpOverload)
         return self.named(written_callee(call.op, is_below))
 
@@ -140,6 +160,8 @@ class Units:
         # For each unit: its object file per target, or none.
         self.objects: list[list[bytes]] = []
         self.images: list[list[Image]] = []
+        # Whether an op is called that has heavy kernels.
+        self.calls_heavy = False
 
     def add(self, module: GraphModule) -> int:
         number = len(self.facts)
@@ -161,6 +183,13 @@ class Units:
                 self.objects[number].append(made)
                 self.images[number].append(image_of(made, names))
         return number
+
+    def kernel_images(self) -> tuple[Image, list[Image]]:
+        """The pool of threads, and the heavy kernels for each target."""
+        plain = Machine(find_target("x86-64"))
+        shared = image_of(plain.kernels_object(lambda lanes: [pool_text()]), list(NAMES))
+        made = [machine.kernels_object(library.texts) for machine in self.machines]
+        return shared, [image_of(each, list(library.DRIVERS)) for each in made]
 
 
 def is_worth_it(schedule: list[Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from rushlight.base.errors import error
 from rushlight.base.treetexts import treespec_dumps
 from rushlight.core.tensor import Tensor, storage_of
 from rushlight.deploy.container import write_package
+from rushlight.deploy.image import Image
 from rushlight.deploy.targets import find_target
 from rushlight.deploy.units import Units
 from rushlight.export.checks import records_of
@@ -51,6 +53,7 @@ def package(
     files[WEIGHTS] = weights
     manifest = {
         **facts_of(made),
+        "system": sys.platform,
         "state": state,
         "units": units.facts,
         "targets": [
@@ -62,6 +65,8 @@ def package(
             for at, name in enumerate(targets)
         ],
     }
+    if units.calls_heavy:
+        add_kernels(manifest, units, files)
     write_package(path, manifest, files)
     return str(os.fspath(path))
 
@@ -73,10 +78,21 @@ def written_images(units: Units, at: int, files: dict[str, Any], stem: str) -> l
         if not images:
             found.append(None)
             continue
-        name = f"{stem}-{number}.bin"
-        files[name] = bytes(images[at].data)
-        found.append({"file": name, **images[at].facts()})
+        found.append(written_image(images[at], files, f"{stem}-{number}.bin"))
     return found
+
+
+def add_kernels(manifest: dict[str, Any], units: Units, files: dict[str, Any]) -> None:
+    """The kernels of heavy ops, for those that call them."""
+    shared, images = units.kernel_images()
+    manifest["pool"] = written_image(shared, files, "code/pool.bin")
+    for at, (entry, image) in enumerate(zip(manifest["targets"], images, strict=True)):
+        entry["kernels"] = written_image(image, files, f"code/{at}-{entry['name']}-kernels.bin")
+
+
+def written_image(image: Image, files: dict[str, Any], name: str) -> dict[str, Any]:
+    files[name] = bytes(image.data)
+    return {"file": name, **image.facts()}
 
 
 def facts_of(program: ExportedProgram) -> dict[str, Any]:

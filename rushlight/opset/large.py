@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.numpy_ import BLOCK, MATH
-from rushlight.base.config import config
 from rushlight.core import ports
 from rushlight.core.dtype import dtype, from_numpy
 from rushlight.core.geometry import same_sizes
 from rushlight.core.quick import single_ufunc
+from rushlight.opset.heavy import may_compile
 
 __all__ = [
     "LARGE",
@@ -62,7 +62,7 @@ def text_kernel(op: Any, text: Callable[..., Any]) -> Callable[..., Any]:
                 if len(args) == 1 and not plain and first.flags.c_contiguous:
                     # One array and nothing else: its kernel has a short key.
                     quick = kernels.get(first.dtype.num)
-                    if quick is not None and config.eager_native:
+                    if quick is not None and may_compile():
                         return quick(first)
                 if plain and args[count:] == defaults:
                     return text(m, *args)
@@ -80,7 +80,7 @@ def on_large(op: Any, text: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts) -> Any:
     """The answer of native code on contiguous arrays of one shape; None where there is none."""
-    if not config.eager_native:
+    if not may_compile():
         return None
     shape = None
     key: list[Any] = [casts]
@@ -216,7 +216,7 @@ def is_lowered(op: Any) -> bool:
 
 def lowered(op: Any, args: tuple[Any, ...]) -> Any:
     """The answer of native code for contiguous arrays; None where there is none."""
-    if not config.eager_native:
+    if not may_compile():
         return None
     key: list[Any] = []
     arrays: list[Any] = []
@@ -264,7 +264,7 @@ class Steps:
 
     def __call__(self, *args: Any) -> bool:
         """Take the step by native code; False where there is none."""
-        if not config.eager_native:
+        if not may_compile():
             return False
         arrays = [value for value in args if type(value) is ndarray]
         first = arrays[0]
@@ -299,7 +299,7 @@ LOOPS: dict[tuple[str, dtype], Any] = {}
 def native_loop(name: str, array_type: Any) -> Any:
     """A loop that no op's rule says, as a function of arrays that the caller has looked at, and
     integers; None where there is none."""
-    if not config.eager_native:
+    if not may_compile():
         return None
     kind = from_numpy(array_type)
     return kernel_for(LOOPS, (name, kind), ports.native_loop, name, kind)
@@ -312,7 +312,7 @@ CONVERSIONS: dict[tuple[dtype, dtype], Any] = {}
 
 def converted(array: Any, source: dtype, target: dtype) -> Any:
     """The elements of a contiguous array in another dtype; None where there is no native code."""
-    if not config.eager_native or not array.flags.c_contiguous or not array.ndim:
+    if not may_compile() or not array.flags.c_contiguous or not array.ndim:
         return None
     given = (f"{source.name} to {target.name}", same, (array,), ((), target), True)
     kernel = kernel_for(CONVERSIONS, (source, target), ports.native_text, *given)

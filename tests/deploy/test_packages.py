@@ -417,7 +417,7 @@ def test_manifests_that_tell_lies(net, tmp_path):
         return data["targets"][0]["images"][0]
 
     changes = {
-        "version": lambda d: d.update(version=2),
+        "version": lambda d: d.update(version=1),
         "kind": lambda d: d.update(format="x"),
         "entry": lambda d: image(d)["entries"].update(fast_segment0=10**9, segment0=10**9),
         "import": lambda d: image(d)["imports"].update(memcpy=10**9),
@@ -425,6 +425,8 @@ def test_manifests_that_tell_lies(net, tmp_path):
         "place": lambda d: d["state"][0].update(place=[0, 10**12]),
         "extent": lambda d: d["state"][0].update(shape=[10**6, 8]),
         "outside": lambda d: image(d).update(file="../../etc/passwd"),
+        "data": lambda d: image(d).update(writable=1),
+        "all data": lambda d: image(d).update(writable=1 << 40),
         "no units": lambda d: d.update(units=[]),
         "no state": lambda d: d.pop("state"),
         "tree": lambda d: d.update(in_spec="{}"),

@@ -9,17 +9,23 @@ from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
 
+from rushlight.opset.heavy import SOURCE
+
 __all__ = ["available"]
 
 
-@cache
 def available() -> ModuleType | None:
-    """The module of the kernels; None without the package that compiles them."""
-    try:
-        if find_spec("llvmlite") is None:
-            return None
-    except ImportError:
+    """The module of the kernels; None without what compiles them, or a package that has them."""
+    if SOURCE.machine is None and not can_compile():
         return None
     from rushlight.codegen.kernels import calls
 
     return calls
+
+
+@cache
+def can_compile() -> bool:
+    try:
+        return find_spec("llvmlite") is not None
+    except ImportError:
+        return False

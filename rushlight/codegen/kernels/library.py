@@ -16,7 +16,7 @@ from rushlight.codegen.kernels.pool import pool
 from rushlight.codegen.kernels.products import product_texts
 from rushlight.codegen.kernels.winograd import winograd_texts
 
-__all__ = ["run", "target"]
+__all__ = ["DRIVERS", "run", "target", "texts"]
 
 DRIVERS = (
     "direct", "direct_weights", "sum_weights", "winograd", "winograd_filters", "winograd_sum",
@@ -38,7 +38,7 @@ def texts(wanted: Target) -> list[str]:
 
 
 @cache
-def driver(name: str, machine: link.Machine) -> int:
+def driver(name: str, machine: link.Linking) -> int:
     return machine.functions("heavy", texts, DRIVERS)[name]
 
 

@@ -35,8 +35,10 @@ class Pool:
     """The controls. Those that own it keep the interpreter's lock, so that hooks of a fork are not
     mixed with another's; joining workers under it is safe, for they never want it."""
 
-    def __init__(self, machine: link.Machine) -> None:
+    def __init__(self, machine: link.Linking) -> None:
         linked = machine.functions("pool", lambda target: [pool_text()], NAMES)
+        # Code that came in a package lives as long as this.
+        self.linked = linked
         pointer, short, long = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
         job = (None, pointer, pointer, long, long)
         address = linked["rl_parallel_for"]
@@ -128,8 +130,9 @@ class Pool:
 class Serial:
     """The same where threads cannot be made."""
 
-    def __init__(self, machine: link.Machine) -> None:
+    def __init__(self, machine: link.Linking) -> None:
         linked = machine.functions("pool", lambda target: [pool_text()], NAMES[:1])
+        self.linked = linked
         job = (None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
         self.released = ctypes.CFUNCTYPE(*job)(linked[NAMES[0]])
 
@@ -139,7 +142,8 @@ class Serial:
 
 @cache
 def pool() -> Pool | Serial:
-    machine = link.machine_of("")
+    """The pool of the process, by whose machine the first job comes; all have the same code."""
+    machine = link.machine("")
     return Pool(machine) if "pthread_create" in pool_text() else Serial(machine)
 
 
