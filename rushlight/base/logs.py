@@ -9,7 +9,7 @@ import sys
 
 from rushlight.base.config import config
 
-__all__ = ["TOPICS", "is_on", "write"]
+__all__ = ["TOPICS", "is_on", "log_api_usage_metadata", "log_api_usage_once", "write"]
 
 TOPICS = ("graph_breaks", "guards", "recompiles", "graph_code", "kernel")
 
@@ -25,3 +25,11 @@ def write(topic: str, text: str) -> None:
     if is_on(topic):
         for line in text.strip("\n").splitlines():
             print(f"[{topic}] {line}", file=sys.stderr)
+
+
+def log_api_usage_once(event: str) -> None:
+    """torch: libraries say what of them is used. Nobody is told here."""
+
+
+def log_api_usage_metadata(event: str, metadata_map: dict[str, str]) -> None:
+    """torch: as `log_api_usage_once`, with particulars."""

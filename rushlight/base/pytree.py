@@ -158,6 +158,25 @@ def is_namedtuple(obj: object | type) -> bool:
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
+def is_structseq_class(cls: type) -> bool:
+    """Whether it is a tuple type with named items as `time.struct_time` is, and results of ops."""
+    counts = [getattr(cls, name, None) for name in ("n_fields", "n_sequence_fields")]
+    return (
+        isinstance(cls, type)
+        and issubclass(cls, tuple)
+        and all(type(count) is int for count in counts)
+        and not hasattr(cls, "_fields")
+    )
+
+
+def is_structseq_instance(obj: object) -> bool:
+    return is_structseq_class(type(obj))
+
+
+def is_structseq(obj: object | type) -> bool:
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
 def node_type(tree: PyTree) -> Any:
     """The type under which `tree` is, or would be, registered."""
     cls = type(tree)

@@ -25,8 +25,9 @@ def install() -> None:
     global _active
     if _active is None:
         from rushlight.compat.aliases import ALIASES, HIDDEN, ROOTS
+        from rushlight.compat.layers import classes_in
 
-        finder = AliasFinder("rushlight", ROOTS, ALIASES, HIDDEN)
+        finder = AliasFinder("rushlight", ROOTS, ALIASES, HIDDEN, classes_in)
         finder.install()
         _active = finder
         from rushlight.compat.distribution import VERSION

@@ -199,6 +199,8 @@ ALIASES: dict[str, Entry] = {
         "_after_ADInplaceOrView_keyset": ".core.keys:AFTER_VIEWS",
         "_RestorePythonTLSSnapshot": ".core.modes:enable_reentrant_dispatch",
         "_DisableAutocast": ".amp:DisableAutocast",
+        "_are_functorch_transforms_active": ".func.nesting:has_levels",
+        **bare(".base.logs", "_log_api_usage_once _log_api_usage_metadata"),
     },
     "torch._C._functions": {
         **same(".core.node", "AccumulateGrad"),
@@ -214,6 +216,7 @@ ALIASES: dict[str, Entry] = {
     "torch._C._nn": {
         **bare(_SELFTEST, "_test_warn_in_autograd"),
         "pad_sequence": ".nn.utils.rnn:pad_sequence",
+        "_parse_to": ".nn.module:parse_to",
         "*": ".nn.functional",
     },
     "torch._C._linalg": {"*": ".linalg"},
@@ -296,6 +299,12 @@ ALIASES: dict[str, Entry] = {
     },
     "torch.fx._pytree": ".graph.specs",
     "torch.fx._symbolic_trace": ".fx.tracing",
+    "torch.fx.graph_module": {
+        **bare(".fx.graph_module", "_assign_attr _copy_attr _get_attr"),
+        "_CodeOnlyModule": ".fx.graph_module:StateHolder",
+        "_USER_PRESERVED_ATTRIBUTES_KEY": ".fx.graph_module:PRESERVED",
+        "reduce_package_graph_module": "refuses RL0019",
+    },
     "torch.fx.experimental.proxy_tensor": {
         **same(".aot.tracing", "make_fx is_sym_node"),
         **same(".aot.proxy", _PROXY),
@@ -568,6 +577,9 @@ ALIASES: dict[str, Entry] = {
     "torch.testing._internal.optests.generate_tests": same(".library", "opcheck OpCheckError"),
     "torch.jit.annotations": {
         **same(".jit.scripting.api", "BroadcastingList1 BroadcastingList2 BroadcastingList3"),
+        **same("typing", "Any Dict List Optional Tuple Union"),
+        "Future": ".futures:Future",
+        "Module": ".nn.module:Module",
     },
     "torch.jit": {
         **bare(".jit", "_script_if_tracing"),
@@ -602,10 +614,11 @@ ALIASES: dict[str, Entry] = {
         **bare(".nn.sizes", "_ntuple _single _pair _triple _quadruple _reverse_repeat_tuple"),
         **same(".nn.parallel", "consume_prefix_in_state_dict_if_present"),
     },
+    "torch.nn.utils._named_member_accessor": ".nn.utils.members",
     "torch.nn.modules.dropout": {"_DropoutNd": ".nn.dropout:DropoutKind", "*": ".nn"},
     "torch.nn.modules.loss": {
         "_Loss": ".nn.losses:Loss",
-        "_WeightedLoss": ".nn.losses:Loss",
+        "_WeightedLoss": ".nn.losses:WeightedLoss",
         "*": ".nn",
     },
     "torch.optim.optimizer": {"*": ".optim"},

@@ -15,7 +15,7 @@ def named(module: str, names: str) -> dict[str, str]:
 
 
 _REGISTRY = named(_BACKENDS, "list_backends lookup_backend register_backend")
-_MARKING = named(_SIZES, "mark_dynamic mark_static maybe_mark_dynamic")
+_MARKING = named(_SIZES, "mark_dynamic mark_static mark_static_address maybe_mark_dynamic")
 
 _MARKED = {
     **named(

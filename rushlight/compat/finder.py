@@ -93,11 +93,14 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         roots: Mapping[str, str],
         table: Table,
         hidden: Iterable[str] = (),
+        contents: Callable[[str], Mapping[str, Any]] | None = None,
     ) -> None:
         self.package = package
         self.roots = dict(roots)
         self.table = table
         self.hidden = frozenset(hidden)
+        # What a built module holds from the first, for those who look at its dictionary.
+        self.contents = contents
         # every path that can be built, and the names that lie directly below each
         self.children: dict[str, set[str]] = {}
         for path in table:
@@ -281,6 +284,8 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         spec = module.__spec__
+        if isinstance(module, AliasModule) and self.contents is not None:
+            module.__dict__.update(self.contents(module.__name__))
         if spec is not None and isinstance(spec.loader_state, tuple):
             (module.__spec__,) = spec.loader_state
             self._keep_hidden(module, spec.name)

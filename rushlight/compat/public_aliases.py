@@ -215,7 +215,6 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         "replay_shape_env_events shape_env_check_state_equal",
     ),
     "torch.fx.experimental.schema_type_annotation": refuse(STORED, "AnnotateTypesWithSchema"),
-    "torch.fx.graph_module": refuse(STORED, "reduce_package_graph_module"),
     "torch.fx.proxy": refuse(COMPILER, "MetaProxy"),
     "torch.fx.traceback": refuse(
         COMPILER,

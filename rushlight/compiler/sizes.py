@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.capture.marks import DYNAMIC, MAYBE_DYNAMIC, STATIC
+from rushlight.core.tensor import Tensor
 
-__all__ = ["mark_dynamic", "mark_static", "maybe_mark_dynamic"]
+__all__ = ["mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic"]
 
 
 def dims_of(tensor: Any, index: Any) -> list[int]:
@@ -32,3 +33,10 @@ def mark_static(t: Any, index: Any = None) -> None:
     """Take a size, or all, as a constant whatever it was before."""
     dims = range(t.dim()) if index is None else dims_of(t, index)
     t.__dict__.setdefault(STATIC, set()).update(dims)
+
+
+def mark_static_address(t: Any, guard: bool = True) -> None:
+    """Say that calls give this tensor with its memory where it is. Compiled code does not rest on
+    addresses, so that nothing follows."""
+    if not isinstance(t, Tensor):
+        raise TypeError(f"mark_static_address expects a tensor but received {type(t)}")

@@ -97,6 +97,11 @@ def find_current_level() -> int | None:
     return len(LOCAL.state.transforms) or None
 
 
+def has_levels() -> bool:
+    """Whether a transform is active."""
+    return bool(LOCAL.state.transforms)
+
+
 def current_level() -> int:
     """The number of the innermost level."""
     found = find_current_level()

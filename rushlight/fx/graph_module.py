@@ -47,6 +47,10 @@ KEPT_HOOKS = (
 )
 
 
+# Where `meta` keeps attributes that copies have too.
+PRESERVED = "_user_preserved_attributes"
+
+
 def attach(owner: Module, name: str, value: Any) -> None:
     """Set an attribute; a plain tensor becomes a buffer."""
     if isinstance(value, Tensor) and not isinstance(value, Parameter):
@@ -425,7 +429,7 @@ class GraphModule(Module):
             if name in state:
                 setattr(made, name, state[name])
         made.meta = copy.deepcopy(getattr(self, "meta", {}), memo)
-        for name, value in made.meta.get("_user_preserved_attributes", {}).items():
+        for name, value in made.meta.get(PRESERVED, {}).items():
             setattr(made, name, value)
         for hook in self._deepcopy_hooks:
             hook(made)

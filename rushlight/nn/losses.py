@@ -29,6 +29,7 @@ class Loss(FunctionModule):
     """A loss of (input, target) with a reduction; options that are tensors are buffers."""
 
     tensors = ("weight", "pos_weight")
+    options = (("size_average", None), ("reduce", None), ("reduction", "mean"))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -51,12 +52,20 @@ class Loss(FunctionModule):
         return type(self).function(input, target, **self.stored())
 
 
+class WeightedLoss(Loss):
+    """A loss with a weight for each class."""
+
+    options = (("weight", None), *Loss.options)
+
+
 def loss(name: str, function: Any, doc: str, options: str, **defaults: Any) -> Any:
     """A loss module; `options` names the constructor's arguments in order."""
     known = {"size_average": None, "reduce": None, "reduction": "mean", "weight": None}
     known |= defaults
     pairs = tuple([(option, known[option]) for option in options.split()])
-    return function_module(name, __name__, Loss, function, doc, options=pairs)
+    has_weights = options.startswith("weight ") and "pos_weight" not in defaults
+    base = WeightedLoss if has_weights else Loss
+    return function_module(name, __name__, base, function, doc, options=pairs)
 
 
 REDUCED = "size_average reduce reduction"

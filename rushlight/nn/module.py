@@ -854,6 +854,13 @@ def conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any,
     return None if place is None else device(place), target_dtype, layout
 
 
+def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """(device, dtype, whether not to wait, memory format) that arguments of `Module.to` ask for."""
+    place, target_dtype, layout = conversion(args, kwargs)
+    flags = [value for value in args if type(value) is bool]
+    return place, target_dtype, kwargs.get("non_blocking", any(flags)), layout
+
+
 def wrong_conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
     shown = [type(value).__name__ for value in args]
     shown += [f"{name}={type(value).__name__}" for name, value in kwargs.items()]

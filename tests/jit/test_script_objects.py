@@ -538,3 +538,26 @@ def test_numbers_of_unions_keep_their_type():
     assert [scripted(value) for value in (1, 1.0, "a")] == ["other", "float", "other"]
     with pytest.raises(RuntimeError, match="but instead found type bool"):
         scripted(True)
+
+
+def test_partial_functions_are_called_in_python():
+    from functools import partial
+
+    def over(function):
+        def program(x):
+            return function(x) + 1
+
+        return program
+
+    x = torch.tensor([0.5, 2.0])
+    for function in (torch.exp, partial(torch.clamp, min=1.0), lambda x: 2 * x):
+        scripted = torch.jit.script(over(partial(function)))
+        assert torch.equal(scripted(x), function(x) + 1)
+    assert "^<python_value>[](" in str(scripted.graph)
+    assert "^<python_value>()(x)" in scripted.code
+
+    def annotated(x: torch.Tensor, a: int) -> torch.Tensor:
+        return x * a
+
+    with pytest.raises(RuntimeError, match="cannot call a python value of type 'partial'"):
+        torch.jit.script(over(partial(annotated, a=2)))

@@ -27,6 +27,24 @@ assert is_lazy(UninitializedParameter())
 assert torch.nn.utils.weight_norm.__name__ == "weight_norm"
 assert callable(torch.nn.utils.weight_norm) and callable(torch.nn.utils.spectral_norm)
 assert prune.is_pruned(torch.nn.ReLU()) is False
+layers = [name for name, layer in vars(torch.nn.modules.activation).items()
+          if isinstance(layer, type) and issubclass(layer, torch.nn.Module)]
+assert {"ReLU", "Softmax", "MultiheadAttention"} <= set(layers) and "Linear" not in layers
+assert "Conv2d" in vars(torch.nn.modules.conv)
+from torch.nn.utils._named_member_accessor import swap_tensor
+from torch.fx.graph_module import _CodeOnlyModule, _USER_PRESERVED_ATTRIBUTES_KEY, _copy_attr
+from torch.utils._pytree import is_structseq_instance
+import time
+assert is_structseq_instance(torch.max(torch.ones(2, 2), 0)) and not is_structseq_instance((1,))
+assert is_structseq_instance(time.gmtime(0))
+torch._C._log_api_usage_once("x")
+assert torch._C._are_functorch_transforms_active() is False
+assert torch.func.vmap(lambda x: x + torch._C._are_functorch_transforms_active())(
+    torch.zeros(2)).tolist() == [1, 1]
+assert torch._C._nn._parse_to("cpu", torch.float64) == (
+    torch.device("cpu"), torch.float64, False, None)
+assert torch._C._nn._parse_to(torch.ones(1), non_blocking=True)[1:3] == (torch.float32, True)
+torch._dynamo.mark_static_address(torch.ones(2))
 """
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.jit.ir.parts import PythonCall, SourceRange
-from rushlight.jit.ir.schemas import FunctionSchema, Return
+from rushlight.jit.ir.schemas import Argument, FunctionSchema, Return
 from rushlight.jit.ir.types import NONE, TENSOR
+from rushlight.jit.scripting.sources import fail_at
 from rushlight.jit.scripting.values import Arg, Args, ExceptionValue, Kwargs, SimpleValue, Sugared
 
 if TYPE_CHECKING:
@@ -129,6 +130,42 @@ class IgnoredFunction(Sugared):
         )
         node.output().setType(schema.returns[0].type)
         return SimpleValue(em.insert(node, place).output())
+
+
+class OpaqueFunction(Sugared):
+    """A call of Python that has no source to read a signature from: tensors in, a tensor out."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def kind(self) -> str:
+        return f"python value of type '{type(self.function).__name__}'"
+
+    def call(
+        self, place: SourceRange, em: Emitter, args: Args, kwargs: Kwargs, binders: int
+    ) -> Sugared:
+        if kwargs or is_annotated(self.function):
+            # torch: trips over both.
+            fail_at(place, f"cannot call a {self.kind()} by names or with annotations")
+        names = [Argument(f"arg{at}", TENSOR) for at in range(len(args))]
+        schema = FunctionSchema("<python_value>", tuple(names), (Return(TENSOR),))
+        _, inputs = em.match(place, [schema], args, kwargs)
+        node = em.graph.create("prim::PythonOp", inputs)
+        node.python = PythonCall(
+            self.function, schema.name, "d" * len(inputs), is_function_class=False
+        )
+        node.output().setType(TENSOR)
+        return SimpleValue(em.insert(node, place).output())
+
+
+def is_annotated(function: Callable[..., Any]) -> bool:
+    """Whether a signature says types."""
+    try:
+        found = inspect.signature(function)
+    except (TypeError, ValueError):
+        return False
+    said = [found.return_annotation, *[p.annotation for p in found.parameters.values()]]
+    return any([each is not inspect.Signature.empty for each in said])
 
 
 class UnusedFunction(Sugared):

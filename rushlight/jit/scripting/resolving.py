@@ -15,7 +15,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, MutableMapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from rushlight.core.device import device, layout, memory_format
@@ -343,6 +343,10 @@ def sugared_of(found: Any, place: SourceRange, em: Emitter, is_constant: bool = 
         fail_at(place, f"Python builtin {found} is currently not supported in Torchscript")
     if isinstance(found, types.SimpleNamespace) or is_namespace(found):
         return ModuleOfPython(found)
+    if isinstance(found, partial):
+        from rushlight.jit.scripting.ignoring import OpaqueFunction
+
+        return OpaqueFunction(found)
     return PythonValue(found)
 
 
