@@ -1,4 +1,4 @@
-"""What torch's modules `torch.nn.modules.*` hold, for libraries that look into their dictionaries."""
+"""What torch's `torch.nn.modules.*` hold, for libraries that look into their dictionaries."""
 
 from __future__ import annotations
 
