@@ -26,8 +26,7 @@ NAMES_REASONS: dict[str, Reason] = {
     ),
     "RL0013": missing(
         "RL0013",
-        "There is no process group to speak to.",
-        "Ask torch.distributed.is_available() first, and run in one process.",
+        "What of torch.distributed is here is told in docs/distributed.md; this is not.",
     ),
     "RL0014": missing(
         "RL0014",
@@ -57,6 +56,46 @@ NAMES_REASONS: dict[str, Reason] = {
     "RL0019": missing(
         "RL0019",
         "It works on stored files or graphs in a form that only PyTorch writes.",
+    ),
+    # -- processes
+    "RL0020": Reason(
+        "no MPI is found (RL0020): {cause}. Install one with: pip install 'rushlight[mpi]', or "
+        "apt install libopenmpi-dev openmpi-bin && pip install mpi4py",
+        "Several processes speak to one another by MPI, through mpi4py.",
+    ),
+    "RL0021": Reason(
+        "MPI did not start as it should (RL0021): {what}",
+        remedy="See what `rushlight doctor` says of MPI; mpirun and mpi4py must be of one MPI.",
+    ),
+    "RL0022": Reason(
+        "this process was {before} and cannot become {now} (RL0022)",
+        "MPI starts once in a process, with one rank and size.",
+        "Start new processes for a group of another size.",
+    ),
+    "RL0023": Reason(
+        "{library} cannot start {size} processes that meet by themselves (RL0023). Start them "
+        "with: mpirun -n {size} rushlight run SCRIPT",
+        "Open MPI's processes find one another through mpirun only; those of MPICH need none.",
+        "Or install MPICH: pip install 'rushlight[mpi]'.",
+    ),
+    "RL0024": Reason(
+        "group {group} has failed before (RL0024): {cause}",
+        "After a failure processes no longer agree on what comes next.",
+        "End the program, and start again from a checkpoint.",
+    ),
+    "RL0025": Reason(
+        "backend {backend!r} is not there (RL0025); the backends are mpi, and gloo and nccl, which "
+        "mean it",
+        "Collectives run on MPI, whatever a program calls it.",
+    ),
+    "RL0026": Reason(
+        "more than {number} process groups (RL0026)",
+        "The tags of messages have room for so many.",
+        "Destroy groups that are no longer needed.",
+    ),
+    "RL0027": Reason(
+        "No rendezvous handler for {scheme}:// (RL0027)",
+        remedy="The schemes are env://, tcp://HOST:PORT and file:///PATH.",
     ),
     # -- command line and compatibility
     "RL1301": missing("RL1301", "The name is one of PyTorch's; nothing stands behind it here."),

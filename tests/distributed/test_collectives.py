@@ -1,0 +1,14 @@
+"""Collectives among processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.distributed.launching import needs_mpi, succeed
+
+pytestmark = needs_mpi
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_collectives(size):
+    succeed("collectives", size)
