@@ -39,6 +39,7 @@ RAISING = {
     operator.rshift, operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow,
     operator.ilshift, operator.irshift,
 }  # fmt: skip
+DIVISIONS = {operator.truediv, operator.floordiv, operator.mod}
 ORDERINGS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
 SET_OPERATORS = {operator.and_, operator.or_, operator.sub, operator.xor}
 SET_CHANGES = {
@@ -111,10 +112,25 @@ class Operators(Attributes):
             numbers = [x for x in (a, b) if isinstance(x, Number)]
             if f in RAISING and any(self.world.may_raise_later(x.example) for x in numbers):
                 raise Specialize  # the user's handler must see it
+            if f in RAISING and self.divides_by_zero(f, a, b):
+                return self.fold(f, self.python(a), self.python(b))
         elif not (isinstance(a, Tensor) and hasattr(type(a.example), f"__{f.__name__}__")):
             # Nothing is there to be changed in place.
             f = OUT_OF_PLACE.get(f, f)
         return self.record("call_function", f, [a, b], {})
+
+    def divides_by_zero(self, f: Binary, a: Any, b: Any) -> bool:
+        """Whether the zero of a number makes an operator raise, by an answer that is guarded. What
+        data tell is left to the graph."""
+        if f is operator.pow:
+            zero = a
+            may_divide = self.is_known(b) and self.truth(self.binary(operator.lt, b, Const(0)))
+        else:
+            zero, may_divide = b, f in DIVISIONS
+        return may_divide and self.is_known(zero) and not self.truth(zero)
+
+    def is_known(self, v: Any) -> bool:
+        return isinstance(v, Const) or self.world.is_known(v.example)
 
     def decided(self, v: Any) -> Any:
         return Const(self.python(v)) if isinstance(v, Number) else v

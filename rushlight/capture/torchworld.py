@@ -359,6 +359,9 @@ class TorchWorld(World):
     def may_raise_later(self, example: Any) -> bool:
         return not isinstance(example, SymNumber)
 
+    def is_known(self, example: Any) -> bool:
+        return not isinstance(example, SymNumber) or example.node.has_hint()
+
     def decide(self, example: Any) -> Any:
         plain: Any
         for kind, plain in ((SymInt, int), (SymBool, bool), (SymFloat, float)):

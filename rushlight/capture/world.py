@@ -108,6 +108,10 @@ class World:
         """Whether arithmetic on a number must happen now, for the user's handlers to see it."""
         return True
 
+    def is_known(self, example: Any) -> bool:
+        """Whether the value of a number can be decided."""
+        return True
+
     def tensor_type(self, tensor: Tensor) -> type:
         return type(tensor.example)
 

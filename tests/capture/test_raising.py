@@ -7,7 +7,7 @@ import pytest
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight.capture.witness import Witness
-from rushlight.compiler import compiling
+from rushlight.compiler import compiling, config
 from rushlight.compiler.counting import CompileCounter
 
 
@@ -121,6 +121,23 @@ def test_a_division_whose_result_nobody_uses():
     compiled = torch.compile(f, backend="eager")
     for a, b in ((7, 2), (8, 3), (9, 4), (9, 0), (7, 5)):
         assert compiled(torch.ones(2), a, b).tolist() == f(torch.ones(2), a, b).tolist()
+
+
+@pytest.mark.parametrize("operation", ["a // b", "a % b", "a / b", "(b - 9) ** -a", "divmod(a, b)"])
+def test_a_division_by_zero_raises_though_nothing_uses_its_result(operation):
+    namespace = {}
+    exec(f"def f(x, a, b):\n    try:\n        {operation}\n    finally:\n        x += 1", namespace)
+    compiled = torch.compile(namespace["f"], backend="eager")
+    for a, b in ((7, 2), (7, 3), (8, 4), (8, 9), (6, 5), (9, 0), (9, 9), (5, 0), (5, 4)):
+        found = []
+        for run in (compiled, namespace["f"]):
+            x = torch.ones(2)
+            try:
+                with config.patch(recompile_limit=30):
+                    found.append((run(x, a, b), x.tolist()))
+            except ZeroDivisionError as error:
+                found.append((str(error), x.tolist()))
+        assert found[0] == found[1], (a, b)
 
 
 def test_programs_that_cannot_raise_stay_whole():
