@@ -138,7 +138,7 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
     random_state = default_generator.snapshot()
     state = LOCAL.state
     # Whatever the function switches.
-    with changed(grad=state.grad, autocast=state.autocast):
+    with changed(grad=state.grad, autocast=state.autocast, profiler=None):
         try:
             training = state.grad and any(
                 isinstance(value, Tensor) and value.requires_grad for value in args
@@ -178,7 +178,7 @@ def compile_traced(
     """Give graphs to their compilers."""
     state = LOCAL.state
     random_state = default_generator.snapshot()
-    with changed(grad=state.grad, autocast=state.autocast):
+    with changed(grad=state.grad, autocast=state.autocast, profiler=None):
         try:
             compile_core = compile_inference if traced.backward is None else compile_training
             return Chain(traced.wrappers, compile_core(traced, options, number))

@@ -38,7 +38,9 @@ KNOBS: dict[str, Knob] = {
     ),
     "eager_native": Knob(True, "Run eager calls on large tensors as native code."),
     "logs": Knob(
-        "", "What torch.compile tells: graph_breaks, guards, recompiles, graph_code, kernel."
+        "",
+        "What torch.compile tells: graph_breaks, guards, recompiles, graph_code, kernel, fusion, "
+        "memory.",
     ),
     # torch: the names of the two variables.
     "show_device": Knob(False, "Printed graphs tell devices.", "FX_GRAPH_SHOW_DEVICE"),

@@ -1,6 +1,7 @@
 """What Rushlight tells the user while it works: `RUSHLIGHT_LOGS=graph_breaks,guards,recompiles`.
 
-Topics are graph_breaks, guards, recompiles, graph_code and kernel. Lines go to stderr.
+Topics are graph_breaks, guards, recompiles, graph_code, kernel, fusion and memory. Lines go to
+stderr.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from rushlight.base.config import config
 
 __all__ = ["TOPICS", "is_on", "log_api_usage_metadata", "log_api_usage_once", "write"]
 
-TOPICS = ("graph_breaks", "guards", "recompiles", "graph_code", "kernel")
+TOPICS = ("graph_breaks", "guards", "recompiles", "graph_code", "kernel", "fusion", "memory")
 
 
 def is_on(topic: str) -> bool:

@@ -378,7 +378,8 @@ class CompiledCode:
                 self.refuse_more(values)
                 is_ready = False
             else:
-                is_ready = self.add_entry(values, cells)
+                with self.capture.world.unwatched():
+                    is_ready = self.add_entry(values, cells)
         if not is_ready:
             return self.run_native(values, cells)
         if is_stale:

@@ -19,11 +19,11 @@ from rushlight.capture.sources import const
 from rushlight.capture.values import Const, New, Obj
 from rushlight.core import dtype as dtypes
 from rushlight.core import process
-from rushlight.core.state import LOCAL, OVERRIDES
+from rushlight.core.state import LOCAL, OVERRIDES, changed
 
 __all__ = [
     "CONTEXTS", "SWITCHES", "balance", "construct", "current", "fields_of", "obstacle", "reopen",
-    "special", "token", "write",
+    "special", "token", "unwatched", "write",
 ]  # fmt: skip
 
 Modes = dict[str, Any]
@@ -82,10 +82,15 @@ def obstacle() -> str | None:
         "hooks of saved tensors": state.saved_hooks,
         "forward mode": state.forward_level >= 0,
         "anomaly detection": state.anomaly,
-        "a profiler": state.profiler is not None or state.witness is not None,
+        "a witness of kernels": state.witness is not None,
         "switched-off layers": state.excluded & ~OVERRIDES,
     }
     return next((reason for reason, is_active in reasons.items() if is_active), None)
+
+
+def unwatched() -> changed:
+    """A context in which no profiler is told of calls."""
+    return changed(profiler=None)
 
 
 def token() -> Any:

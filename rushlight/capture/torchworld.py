@@ -671,6 +671,7 @@ class TorchWorld(World):
     set_grad = staticmethod(grad_mode.write_grad)
     reopen = staticmethod(states.reopen)
     obstacle = staticmethod(states.obstacle)
+    unwatched = staticmethod(states.unwatched)
     balance = staticmethod(states.balance)
     switches = frozenset(states.SWITCHES)
 
@@ -679,11 +680,12 @@ class TorchWorld(World):
         other_dtype = f"{default} is not {names.constant(dtypes.get_default_dtype())}"
         # Deterministic mode refuses some ops, and fills memory for others.
         asked = f"{names.constant(ASKED)}.mode != {ASKED.mode}"
+        token = f"{names.constant(states.token)}() != {names.constant(states.token())}"
         if LOCAL.state.layers:
-            token = f"{names.constant(states.token)}() != {names.constant(states.token())}"
             return f"{token} or {asked} or {other_dtype}"
         state = f"{names.constant(LOCAL)}.state"
-        modes = f"{state}.grad is not {LOCAL.state.grad} or {state}.layers or {asked}"
+        # A profiler is a layer too, but changes nothing.
+        modes = f"{state}.grad is not {LOCAL.state.grad} or ({state}.layers and {token}) or {asked}"
         if LOCAL.state.grad and not ASKED.mode:
             # Where no thread is in a mode, this one is not.
             modes = f"{names.constant(PROCESS)}.special and ({modes})"

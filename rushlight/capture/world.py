@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from contextlib import nullcontext
 from typing import Any
 
 from rushlight.capture.outcomes import Break, Specialize
@@ -89,6 +90,10 @@ class World:
     def obstacle(self) -> str | None:
         """Why nothing can be captured now."""
         return None
+
+    def unwatched(self) -> Any:
+        """A context for capture's own work, which nobody who watches calls is told of."""
+        return nullcontext()
 
     def number(self, value: Any, source: Source) -> Any:
         """The example of a number that is not to be a constant."""

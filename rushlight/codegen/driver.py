@@ -16,6 +16,7 @@ from rushlight.codegen.inplace import place_writes
 from rushlight.codegen.loops import Buffer, Kernel, Statement
 from rushlight.codegen.program import LoopProgram, read_graph
 from rushlight.codegen.writer import RunWriter
+from rushlight.core import spans
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.printing import _PyTreeCodeGen
 
@@ -35,6 +36,8 @@ class Compiled:
         writer = RunWriter(program, schedule)
         self.source = writer.source()
         self.scope = writer.scope
+        # Entry point -> the kernels that it runs, and where their temporaries lie.
+        self.segments = writer.native_segments
         if writer.entries:
             self.ir = writer.module.text()
             sizes = [k.sizes for k in schedule if isinstance(k, Kernel)]
@@ -43,11 +46,27 @@ class Compiled:
             self.library = native.compile_text(self.ir, writer.entries, thorough)
             for name in writer.entries:
                 self.scope[name] = self.library.function(name)
+        self.reporters = self.make_reporters(writer.backends)
         exec(compile(self.source, "<rushlight compiled graph>", "exec"), self.scope)
         self.run: Callable[..., Any] = self.scope["run"]
         # The same of one list of inputs, which it empties.
         self.run_boxed: Callable[[list[Any]], Any] | None = self.scope["run_boxed"]
         self.scope["run_boxed"].sees_to_modes = True
+        spans.register(self)
+
+    def make_reporters(self, backends: dict[str, str]) -> dict[str, tuple[Any, str]]:
+        """What the code calls by name without the dispatcher, and what profilers call that."""
+        labels = {
+            entry: " ".join(dict.fromkeys([kernel.label for kernel in kernels]))
+            for entry, (kernels, _) in self.segments.items()
+        }
+        labels |= {"dot": "aten::mm", "matmul": "aten::bmm", **backends}
+        return {name: (self.scope[name], label) for name, label in labels.items()}
+
+    def report(self, is_wanted: bool) -> None:
+        """Tell profilers of what the code calls, or do not."""
+        for name, (function, label) in self.reporters.items():
+            self.scope[name] = spans.reported(function, label) if is_wanted else function
 
     def __call__(self, *inputs: Any) -> Any:
         return self.run(*inputs)

@@ -10,6 +10,7 @@ as Python.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
@@ -18,8 +19,12 @@ from rushlight.codegen.expressions import Expression, rebuilt, shared, walk
 from rushlight.codegen.extents import hint_of
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype
+from rushlight.core.op import OpOverload
 
 __all__ = ["Buffer", "Kernel", "Loop", "Statement", "accesses", "restrided"]
+
+# Longer names of kernels are cut.
+LONGEST = 64
 
 Ints = tuple[int, ...]
 # Strides and offset of an access to those of another.
@@ -31,7 +36,7 @@ class Buffer:
     "temporary" (between kernels), "local" (between loops of one kernel), "register", or "placed"
     (in the memory of another, its `home`)."""
 
-    __slots__ = ("dtype", "home", "name", "role", "shape", "strides")
+    __slots__ = ("dtype", "home", "name", "origins", "role", "shape", "strides")
 
     def __init__(self, name: str, dtype: dtype, shape: Ints, strides: Ints, role: str) -> None:
         self.name = name
@@ -40,6 +45,8 @@ class Buffer:
         self.strides = strides
         self.role = role
         self.home: Buffer | None = None
+        # The nodes of the graph that its elements are computed by.
+        self.origins: tuple[Any, ...] = ()
 
     @property
     def memory(self) -> Buffer:
@@ -126,6 +133,21 @@ class Kernel:
             found.setdefault(statement.target.memory)
         return [buffer for buffer in found if buffer.role != "register"]
 
+    def nodes(self) -> list[Any]:
+        """The nodes of the graph that it computes, in order."""
+        found = [node for s in self.statements() for node in s.target.origins]
+        return list(dict.fromkeys(found))
+
+    @property
+    def label(self) -> str:
+        """Its name for people: of what it fuses."""
+        targets = [node.target for node in self.nodes()]
+        words = [call_name(target) for target in targets if not is_selection(target)]
+        if not words:
+            return "kernel"
+        name = f"fused_{'_'.join(dict.fromkeys(words))}"
+        return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
     def reads(self) -> set[Buffer]:
         return set().union(*[s.reads() for s in self.statements()])
 
@@ -134,6 +156,18 @@ class Kernel:
 
     def __str__(self) -> str:
         return show_kernel(self)
+
+
+def is_selection(target: Any) -> bool:
+    """Whether a call computes nothing."""
+    is_view = isinstance(target, OpOverload) and target.rule("lower") == "view"
+    return is_view or target is operator.getitem
+
+
+def call_name(target: Any) -> str:
+    """What a node calls, in a word."""
+    name = target.base_name if isinstance(target, OpOverload) else target.__name__
+    return str(name).strip("_")
 
 
 def restrided(value: Expression, change: Restride) -> Expression:
@@ -202,7 +236,7 @@ def show_kernel(kernel: Kernel) -> str:
         lines.append("    " * indent + text)
 
     given = ", ".join([f"{b.name}: {b.dtype.abbr}" for b in kernel.buffers()])
-    put(f"def kernel({given}):", 0)
+    put(f"def {kernel.label}({given}):", 0)
     order = loop_order(kernel.sizes, kernel.statements())
     rows = kernel.rows or ()
     for dim in [dim for dim in order if dim in rows]:

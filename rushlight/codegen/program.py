@@ -29,6 +29,7 @@ from rushlight.codegen.expressions import (
 from rushlight.codegen.extents import Extent, hint_of, is_static
 from rushlight.codegen.loops import Buffer, Ints, Statement, accesses, restrided
 from rushlight.codegen.lowerings import METHODS, Lowering
+from rushlight.codegen.origins import Origins
 from rushlight.codegen.sizes import SizeReader
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
@@ -765,9 +766,11 @@ def read_graph(
     examples = iter(() if example_inputs is None else example_inputs)
     given = [node for node in module.graph.nodes if node.op == "placeholder"]
     read_inputs(program, given, [node.meta.get("val", next(examples, None)) for node in given])
+    origins = Origins(program)
     for node in module.graph.nodes:
         if node.op != "placeholder":
             read_node(program, module, node)
+            origins.note(node)
     program.inputs_share = any(map(is_written_late, module.graph.nodes))
     return program
 

@@ -76,6 +76,9 @@ class RunWriter:
         self.program = program
         self.scope: dict[str, Any] = dict(RUN_NAMES)
         self.entries: list[str] = []
+        # Names of kernels of ops that are called as they are, and the ops' names.
+        self.backends: dict[str, str] = {}
+        self.native_segments: dict[str, tuple[list[Kernel], Plan]] = {}
         self.lines: list[str] = []
         self.arrays: set[str] = set()
         self.wrapped: set[str] = set()
@@ -230,6 +233,7 @@ class RunWriter:
         atoms = sorted(used, key=lambda atom: atom.number)
         self.module.add_entry(entry, calls, list(outside), scratch, atoms)
         self.entries.append(entry)
+        self.native_segments[entry] = kernels, scratch
         return entry, list(outside), scratch, atoms
 
     def segment(self, kernels: list[Kernel]) -> None:
@@ -282,7 +286,9 @@ class RunWriter:
         """What a step calls: its op, or what the op is below all layers."""
         op = call.op
         if isinstance(op, OpOverload) and not call.through_dispatch:
-            return self.const(op.backend)
+            name = self.const(op.backend)
+            self.backends[name] = op._schema.name
+            return name
         return self.const(op)
 
     # -- values ------------------------------------------------------------------------------------

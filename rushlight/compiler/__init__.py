@@ -49,6 +49,11 @@ def compile_graph(gm: Any, example_inputs: Any) -> Any:
     made = FxGraphCache.load(gm, example_inputs)
     if logs.is_on("kernel"):
         logs.write("kernel", str(made))
+    if logs.is_on("fusion") or logs.is_on("memory"):
+        from rushlight.codegen import reports
+
+        logs.write("fusion", reports.fusion_report(made))
+        logs.write("memory", reports.memory_report(made))
     return made
 
 

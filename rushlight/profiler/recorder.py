@@ -13,6 +13,7 @@ from functools import wraps
 from time import perf_counter_ns
 from typing import Any
 
+from rushlight.core import spans
 from rushlight.core.node import AccumulateGrad, next_sequence
 from rushlight.core.state import LOCAL, PROCESS, active_tracer
 from rushlight.core.tensor import Tensor, storage_of
@@ -101,14 +102,16 @@ class SpanRecorder:
         self.outer = state.profiler
         state.profiler = self
         state.refresh()
+        spans.start()
 
     def remove(self) -> None:
         self.ended = perf_counter_ns()
+        spans.stop()
         state = LOCAL.state
         state.profiler = self.outer
         state.refresh()
-        for spans in self.open.values():
-            for span in spans:
+        for stack in self.open.values():
+            for span in stack:
                 span.stop = self.ended
         self.open.clear()
 

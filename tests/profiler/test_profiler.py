@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 
@@ -18,6 +19,7 @@ from rushlight.autograd.profiler_util import EventList, _format_time
 from rushlight.base.errors import MissingFeature
 from rushlight.jit.futures import fork, wait
 from rushlight.profiler.recorder import profiler_enabled
+from tests.capture.profiles import called
 
 
 def names(prof):
@@ -190,3 +192,89 @@ def test_vendor_ranges_are_refused():
     with emit_nvtx(enabled=False):
         pass
     assert not torch.profiler.itt.is_available()
+
+
+# -- compiled code ---------------------------------------------------------------------------------
+
+
+def test_compiled_code_stays_compiled_and_names_its_kernels():
+    pytest.importorskip("llvmlite")
+
+    def f(x, w):
+        return (x @ w).sin().sum(0)
+
+    compiled = torch.compile(f)
+    x, w = torch.randn(5, 4), torch.randn(4, 3)
+    plain = compiled(x, w)
+    for _ in range(6):
+        with called() as ran, profile() as recording:
+            watched = compiled(x, w)
+        assert f.__code__ not in ran
+        assert torch.equal(watched, plain)
+        assert names(recording) == ["aten::mm", "fused_sin_sum"]
+        assert torch.equal(compiled(x, w), plain)
+
+
+def test_what_is_compiled_under_a_profiler_reports_too_and_compiling_does_not():
+    pytest.importorskip("llvmlite")
+
+    def f(x):
+        return (x.exp() - 1).tanh()
+
+    x = torch.randn(9, requires_grad=True)
+    with profile() as recording:
+        torch.compile(f)(x).sum().backward()
+    found = names(recording)
+    assert found[0] == "fused_exp_sub_tanh"
+    assert sum(name.startswith("fused_") for name in found) == 2
+    assert "CompiledFunctionBackward" in found
+    assert not {"aten::exp", "aten::sub", "aten::tanh"} & set(found)
+
+
+def test_compiled_code_is_as_before_when_no_profiler_runs():
+    pytest.importorskip("llvmlite")
+    from rushlight.codegen import lower
+    from rushlight.fx.graph_module import GraphModule
+
+    kept = []
+
+    def backend(gm, inputs):
+        from rushlight.compiler.backends import through_aot
+
+        def keep(module: GraphModule, given):
+            kept.append(lower(module, given))
+            return kept[-1]
+
+        return through_aot(gm, inputs, keep)
+
+    compiled = torch.compile(lambda x: x.cos() + 1, backend=backend)
+    compiled(torch.randn(3))
+    (code,) = kept
+    before = dict(code.scope)
+    outer = profile()
+    with outer, record_function("label"):
+        assert code.scope["segment0"] is not before["segment0"]
+        with profile():
+            pass
+        assert code.scope["segment0"] is not before["segment0"]
+    assert code.scope == before
+
+
+def test_other_threads_run_compiled_code_unseen():
+    pytest.importorskip("llvmlite")
+    compiled = torch.compile(lambda x: x.sin() * 3)
+    x = torch.randn(50)
+    expected = compiled(x)
+    results = []
+
+    def work():
+        results.extend([compiled(x) for _ in range(200)])
+
+    with profile() as recording:
+        thread = threading.Thread(target=work)
+        thread.start()
+        for _ in range(20):
+            compiled(x)
+        thread.join()
+    assert names(recording) == ["fused_sin_mul"] * 20
+    assert all(torch.equal(result, expected) for result in results)
