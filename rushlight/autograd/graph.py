@@ -416,3 +416,11 @@ class WeakTensorRef:
 
     def expired(self) -> bool:
         return self.ref() is None
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Nothing can be warned of: gradients here come from no streams."""
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Nothing to override: no graph of a device's calls is captured here."""

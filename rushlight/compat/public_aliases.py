@@ -61,20 +61,23 @@ ROOT: dict[str, str] = {
     "SUM": ".monitor:AggregationType.SUM",
     **refuse(
         RUNTIME,
-        "AliasDb ArgumentSpec BenchmarkConfig BenchmarkExecutionStats BufferDict CallStack Capsule "
+        "AliasDb ArgumentSpec BufferDict CallStack Capsule "
         "Code CompleteArgumentSpec ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable "
         "DeserializationStorageContext ExecutionPlan Gradient GraphExecutorState IODescriptor "
         "InferredType LiteScriptModule LockingLogger ModuleDict NoopLogger OperatorInfo "
         "ParameterDict ScriptClass ScriptClassFunction ScriptDictIterator ScriptDictKeyIterator "
         "ScriptListIterator ScriptModuleSerializer ScriptObject ScriptObjectProperty "
-        "SerializationStorageContext StaticModule ThroughputBenchmark TracingState "
+        "SerializationStorageContext StaticModule TracingState "
         "import_ir_module import_ir_module_from_buffer merge_type_from_type_comment "
         "parse_type_comment unify_type_list",
     ),
-    **refuse(STORED, "PyTorchFileReader PyTorchFileWriter"),
+    **named(".io.records", "PyTorchFileReader PyTorchFileWriter"),
+    **named(".core.streams", "Event Stream"),
+    **named(".utils.throughput_benchmark", "BenchmarkConfig BenchmarkExecutionStats"),
+    **named(".utils.throughput_benchmark", "ThroughputBenchmark"),
     **refuse(
         DEVICE,
-        "Event Stream batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt "
+        "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt "
         "batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats "
         "batch_norm_update_stats",
     ),
@@ -141,19 +144,16 @@ PUBLIC_ALIASES: dict[str, Entry] = {
     "torch.fft": named(".core.tensor", "Tensor"),
     "torch.jit": named(".jit.unit", "CompilationUnit"),
     "torch.utils.dlpack": named(".profiler.devices", "DLDeviceType"),
-    "torch.autograd.graph": refuse(
-        COMPILER,
-        "region_activation_memory_budget set_override_stale_capture_stream "
-        "set_warn_on_accumulate_grad_stream_mismatch",
-    ),
+    "torch.autograd.graph": refuse(COMPILER, "region_activation_memory_budget"),
     "torch.autograd.grad_mode": refuse(COMPILER, "enforce_grad_layout_policy"),
     "torch.autograd.function": refuse("RL0001", "NestedIOFunction"),
-    "torch.autograd.profiler_util": refuse(
-        RUNTIME, "EventMetadata FormattedTimesMixin Kernel MemRecordsAcc StringTable"
+    "torch.autograd.profiler_util": named(
+        ".profiler.helpers", "EventMetadata FormattedTimesMixin Kernel MemRecordsAcc StringTable"
     ),
-    "torch.autograd.profiler": refuse(
-        RUNTIME, "EnforceUnique KinetoStepTracker MemRecordsAcc load_nvprof parse_nvprof_trace"
-    ),
+    "torch.autograd.profiler": {
+        **named(".profiler.helpers", "EnforceUnique KinetoStepTracker MemRecordsAcc"),
+        **refuse(RUNTIME, "load_nvprof parse_nvprof_trace"),
+    },
     "torch.compiler": refuse(
         COMPILER,
         "keep_portable_guards_unsafe keep_tensor_guards_unsafe load_cache_artifacts "
@@ -172,7 +172,12 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         **refuse("RL0001", "clean_worker"),
     },
     "torch.serialization": {
-        **refuse(STORED, "StorageType normalize_storage_type skip_data storage_to_tensor_type"),
+        **named(
+            ".io.names",
+            "StorageType check_module_version_greater_or_equal normalize_storage_type "
+            "storage_to_tensor_type",
+        ),
+        **refuse(STORED, "skip_data"),
         **refuse(DEVICE, "validate_cuda_device validate_hpu_device"),
         **named("tempfile", "mkdtemp"),
     },
@@ -255,7 +260,6 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         "_DEFAULT_SPARSE_BLOCK_SIZE": ".nn.attention.flex_attention:DEFAULT_BLOCK",
         **refuse(COMPILER, "FlexKernelOptions"),
     },
-    "torch.utils.hooks": refuse("RL0001", "BackwardHook"),
     "torch.ao.quantization": refuse(
         QUANTIZED,
         "DeQuantStub FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver "
@@ -263,10 +267,10 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         "convert fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig "
         "get_default_qconfig_mapping prepare prepare_qat quantize quantize_dynamic quantize_qat",
     ),
-    "torch.utils.data.backward_compatibility": refuse("RL0001", "worker_init_fn"),
-    "torch.utils.data.graph": refuse("RL0001", "traverse traverse_dps"),
-    "torch.utils.data.graph_settings": refuse(
-        "RL0001",
+    "torch.utils.data.backward_compatibility": named(".data.graphs", "worker_init_fn"),
+    "torch.utils.data.graph": named(".data.graphs", "traverse traverse_dps"),
+    "torch.utils.data.graph_settings": named(
+        ".data.graphs",
         "apply_random_seed apply_sharding apply_shuffle_seed apply_shuffle_settings "
         "get_all_graph_pipes",
     ),
@@ -288,7 +292,7 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         **refuse("RL0001", "NestedIOFunction"),
         **refuse(COMPILER, "enforce_grad_layout_policy"),
     },
-    "torch.autograd.variable": refuse("RL0001", "VariableMeta"),
+    "torch.autograd.variable": {"VariableMeta": ".autograd:VariableType"},
     "torch.optim": refuse("RL0001", "swap_in_optimizer_params_and_state"),
     "torch.nn.modules.module": refuse("RL0001", "register_module_backward_hook"),
     "torch.overrides": refuse(COMPILER, "redispatch_function"),
@@ -355,18 +359,7 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         VENDOR,
         "MkldnnBatchNorm MkldnnConv1d MkldnnConv2d MkldnnConv3d MkldnnLinear MkldnnPrelu to_mkldnn",
     ),
-    "torch.utils.show_pickle": refuse(STORED, "DumpUnpickler FakeClass FakeObject main"),
-    "torch.utils.throughput_benchmark": refuse(
-        RUNTIME, "ExecutionStats ThroughputBenchmark format_time"
-    ),
     "torch.nn.cpp": refuse(CPP, "ModuleWrapper OrderedDictWrapper"),
     "torch.sparse.semi_structured": {"*": ".sparse"},
     "torch.numa.binding": refuse(DEVICE, "AffinityMode NumaOptions"),
-    "torch.utils.cpp_extension": refuse(
-        CPP,
-        "BuildExtension CUDAExtension CppExtension SyclExtension check_compiler_is_gcc "
-        "check_compiler_ok_for_platform get_compiler_abi_compatibility_and_version "
-        "get_cxx_compiler get_default_build_root include_paths is_ninja_available library_paths "
-        "load load_inline remove_extension_h_precompiler_headers verify_ninja_availability",
-    ),
 }

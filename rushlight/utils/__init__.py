@@ -16,6 +16,7 @@ __getattr__, __dir__ = namespace(
         "benchmark",
         "checkpoint",
         "collect_env",
+        "cpp_extension",
         "data",
         "debug_log",
         "deterministic",
@@ -24,7 +25,9 @@ __getattr__, __dir__ = namespace(
         "flop_counter",
         "hooks",
         "module_tracker",
+        "show_pickle",
         "tensorboard",
+        "throughput_benchmark",
         "weak",
     ),
 )

@@ -6,8 +6,9 @@ import warnings
 from typing import Any
 
 from rushlight.core.hooks import RemovableHandle
+from rushlight.nn import hooks
 
-__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
+__all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 
 def unserializable_hook(f: Any) -> Any:
@@ -28,3 +29,16 @@ def warn_if_has_hooks(tensor: Any) -> None:
                 "suppress this warning",
                 stacklevel=2,
             )
+
+
+class BackwardHook(hooks.BackwardHook):
+    """Calls hooks with the gradients of a module's inputs and outputs: give `setup_input_hook` the
+    arguments and `setup_output_hook` the result, and go on with what they return."""
+
+    def __init__(self, module: Any, user_hooks: Any, user_pre_hooks: Any) -> None:
+        super().__init__(module)
+        self.hooks = list(user_hooks)
+        self.pre_hooks = list(user_pre_hooks)
+
+    setup_input_hook = hooks.BackwardHook.around_inputs
+    setup_output_hook = hooks.BackwardHook.around_outputs
