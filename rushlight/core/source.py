@@ -9,11 +9,16 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Iterable
+from functools import lru_cache
+from types import CodeType, FunctionType
 from typing import Any
 
 from rushlight.base.config import config
 
-__all__ = ["block", "compile_source", "fill", "fill_tensor", "join", "source_of"]
+__all__ = ["block", "compile_source", "fill", "fill_tensor", "function_of", "join", "source_of"]
+
+# How many texts of functions keep their code.
+MOST_SOURCES = 512
 
 # The slots of a fresh contiguous result of an op, besides its array and dtype.
 FRESH = {
@@ -63,14 +68,34 @@ def join(lines: Iterable[str]) -> str:
 
 def compile_source(source: str, name: str, scope: dict[str, Any]) -> dict[str, Any]:
     """exec generated source so that tracebacks can show its lines."""
+    filename = publish(source, name, scope)
+    exec(compile(source, filename, "exec"), scope)
+    return scope
+
+
+def publish(source: str, name: str, scope: dict[str, Any]) -> str:
+    """Shows generated source to whoever asks; the file name of its code."""
     # By this name `arrays.numpy_` tells NumPy's warnings in it from those of the user's code.
     scope.setdefault("__name__", "rushlight.generated")
     filename = f"<rushlight {name}>"
     if config.show_stubs:
         print(f"# {name}\n{source}", file=sys.stderr)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    exec(compile(source, filename, "exec"), scope)
-    return scope
+    return filename
+
+
+def function_of(source: str, name: str, scope: dict[str, Any]) -> Any:
+    """The function that generated source consists of. Equal sources are compiled once."""
+    filename = publish(source, name, scope)
+    code = compiled_function(source).replace(co_filename=filename)
+    return FunctionType(code, scope)
+
+
+@lru_cache(maxsize=MOST_SOURCES)
+def compiled_function(source: str) -> CodeType:
+    module = compile(source, "<rushlight>", "exec")
+    (code,) = [each for each in module.co_consts if isinstance(each, CodeType)]
+    return code
 
 
 def source_of(function: Any) -> str:

@@ -17,6 +17,7 @@ from rushlight.jit.ir.schemas import FunctionSchema
 from rushlight.jit.ir.types import ClassType, NamedType
 
 MANGLE = re.compile(r"___torch_mangle_(\d+)")
+MANGLED = re.compile(MANGLE.pattern + r"\.")
 
 
 class Function:
@@ -137,7 +138,7 @@ class CompilationUnit:
 
 def without_mangles(text: str) -> str:
     """A text without the numbers that keep names apart."""
-    return re.sub(r"___torch_mangle_\d+\.", "", text)
+    return MANGLED.sub("", text)
 
 
 class Instance:

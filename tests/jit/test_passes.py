@@ -12,6 +12,7 @@ from rushlight.jit.passes.folding import propagate_constants
 from rushlight.jit.passes.freezing import freeze
 from rushlight.jit.passes.mutation import remove_inplace_ops, remove_mutation
 from rushlight.jit.passes.peephole import optimize_peepholes
+from rushlight.jit.passes.settled import is_settled
 from rushlight.jit.passes.shapes import propagate_shapes
 from rushlight.jit.passes.simple import (
     canonicalize,
@@ -372,3 +373,89 @@ def test_shapes_of_a_traced_model_are_found_again():
     assert graph.outputs()[0].type().str() == "Tensor"
     propagate_shapes(graph)
     assert graph.outputs()[0].type().str() == "Tensor(2, 18)"
+
+
+# -- what a second run tells
+
+
+class Inner(torch.nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x).relu()
+
+
+class First(torch.nn.Module):
+    def forward(self, pair):
+        return pair[0]
+
+
+class Counting(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        self.count.add_(1)
+        return x * self.count
+
+
+@pytest.mark.parametrize(
+    ("layer", "settled"),
+    [
+        (torch.nn.Linear(4, 4), True),
+        (torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout()).eval(), True),
+        (torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout()), False),
+        (torch.nn.BatchNorm1d(4).eval(), True),
+        (torch.nn.BatchNorm1d(4), False),
+        (torch.nn.ReLU(inplace=True), False),
+        (torch.nn.RReLU(), False),
+        (torch.nn.Sequential(torch.nn.LSTM(4, 4), First()), False),
+        (torch.nn.Sequential(torch.nn.LSTM(4, 4), First()).eval(), True),
+        (Counting(), False),
+    ],
+)
+def test_settled_is_what_draws_and_writes_nothing(layer, settled):
+    traced = torch.jit.trace(Inner(layer), torch.ones(3, 4), check_trace=False)
+    assert is_settled(traced.graph) is settled
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+
+def test_what_python_and_users_ops_do_is_not_known():
+    def calls_python(x):
+        return Doubled.apply(x)
+
+    @torch.jit.script
+    def draws(x):
+        if bool(x.sum() > 0):
+            x = x + torch.rand(2)
+        return x
+
+    @torch.jit.script
+    def prints(x):
+        print(x)
+        return x
+
+    @torch.jit.script
+    def branches(x, n: int):
+        for i in range(n):
+            if i > 1:
+                x = x + i
+        return x
+
+    with torch.library._scoped_library("settled", "DEF") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x + x, "CompositeExplicitAutograd")
+        traces = [
+            torch.jit.trace(f, torch.ones(2), check_trace=False)
+            for f in (calls_python, draws, torch.ops.settled.twice)
+        ]
+        assert [is_settled(each.graph) for each in traces] == [False, False, False]
+    assert not is_settled(prints.graph) and is_settled(branches.graph)

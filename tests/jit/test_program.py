@@ -385,6 +385,80 @@ def test_programs_leave_nothing_behind():
     assert dead() is None and file not in linecache.cache
 
 
+def named(text, *names):
+    graph = parse_ir(text)
+    makers = [node for node in graph.nodes() if node.kind() != "prim::Constant"]
+    for node, name in zip(makers, names):
+        node.output().setDebugName(name)
+    return graph
+
+
+def test_programs_of_one_text_share_code_and_nothing_else():
+    # What is no literal lies in the scope: the texts are equal, the constants are not.
+    def scaled(factor):
+        graph = parse_ir(
+            "graph(%x : Tensor):\n"
+            "  %f : Tensor = prim::Constant[value={1}]()\n"
+            "  %y : Tensor = aten::mul(%x, %f)\n"
+            "  return (%y)"
+        )
+        graph.findNode("prim::Constant").write("t", "value", torch.tensor([factor, factor]))
+        return compile_graph(graph, "f")
+
+    runs = [scaled(float(factor)) for factor in range(600)]
+    assert len({source_of(run.raw) for run in runs}) == 1
+    x = torch.tensor([1.0, -0.0])
+    for factor in (599, 0, 1, 3):
+        assert runs[factor](x).equal(x * float(factor))
+        assert str(runs[factor](x)) == str(x * float(factor))
+    files = {run.raw.__code__.co_filename for run in runs}
+    assert len(files) == 600 and all(file in linecache.cache for file in files)
+    kept = runs[7].raw.__code__.co_filename
+    del runs[:7], runs[1:]
+    gc.collect()
+    assert [file for file in files if file in linecache.cache] == [kept]
+    assert runs[0](x).tolist() == [7, 0]
+
+
+def test_errors_of_programs_of_one_text_are_told_apart():
+    def failing(line):
+        graph = parse_ir("graph(%x : Tensor):\n  %y : Tensor = aten::mm(%x, %x)\n  return (%y)")
+        graph.findNode("aten::mm").source = SourceRange("a.py", line, 0, f"line {line}\n", 0, 4)
+        return compile_graph(graph, f"f{line}")
+
+    runs = [failing(line) for line in (3, 8)]
+    assert source_of(runs[0].raw) == source_of(runs[1].raw)
+    for run, line in zip(runs, (3, 8)):
+        with pytest.raises(RuntimeError, match=f"line {line}\n"):
+            run(torch.ones(2, 3))
+
+
+def test_names_in_programs_are_apart():
+    graph = named(
+        "graph(%x : Tensor):\n"
+        "  %a : Tensor = aten::neg(%x)\n"
+        "  %b : Tensor = aten::exp(%a)\n"
+        "  %c : Tensor = aten::mul(%a, %b)\n"
+        "  %d : Tensor = aten::mul(%b, %c)\n"
+        "  %e : Tensor = aten::add(%a, %d, {1})\n"
+        "  return (%e)",
+        *("x_2", "x.5", "x.2", "x_3", "x_2_2"),
+    )
+    x = torch.tensor([0.5])
+    a, b = -x, (-x).exp()
+    assert compile_graph(graph, "f")(x).equal(a + b * (a * b))
+    text = """graph(%goes_on : Tensor, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %y : Tensor = prim::Loop(%n, %t, %goes_on)
+    block0(%i : int, %a : Tensor):
+      %b : Tensor = aten::add(%a, %goes_on, %i)
+      %c : bool = aten::lt(%i, %n)
+      -> (%c, %b)
+  return (%y)
+"""
+    assert program(text)(torch.ones(1), 3).tolist() == [4]
+
+
 # -- calls, objects, Python ------------------------------------------------------------------------
 
 

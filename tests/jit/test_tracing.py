@@ -453,6 +453,22 @@ def test_checker_tells_of_failures():
         trace(f, torch.ones(1))
 
 
+@pytest.mark.parametrize(("in_place", "runs"), [(False, 1), (True, 2)])
+def test_checker_runs_a_trace_again_where_that_may_tell_something(in_place, runs, monkeypatch):
+    from rushlight.jit.tracing.checker import Checker
+
+    labels = []
+    run = Checker.run
+
+    def counted(self, function, example, what, again):
+        labels.append(what)
+        return run(self, function, example, what, again)
+
+    monkeypatch.setattr(Checker, "run", counted)
+    trace(lambda x: (x + 1).relu_() if in_place else (x + 1).relu(), torch.ones(2))
+    assert labels == ["trace", "Python function", "repeated trace"][: runs + 1]
+
+
 def test_checker_works_on_copies():
     x = torch.zeros(2)
     trace(lambda a: a.add_(1), x)

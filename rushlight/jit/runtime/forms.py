@@ -105,8 +105,7 @@ def write_loop(w: Writer, node: Node) -> None:
     else:
         flag = "True"
         if not always:
-            flag = w.name_of(goes_on) + "_on"
-            w.texts.pop(goes_on)
+            flag = w.free_name("v_", "goes_on")
             w.add(f"{flag} = {w.text(condition)}", node)
         tests = [flag]
         if index._uses or not endless:

@@ -20,7 +20,7 @@ from typing import Any
 from rushlight.base.errors import fail
 from rushlight.core.dispatch import call
 from rushlight.core.op import REPLACED, is_replaced
-from rushlight.core.source import compile_source
+from rushlight.core.source import function_of
 from rushlight.core.state import PROCESS
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.ir.numbers import is_wrapped_number, unwrapped_number
@@ -37,9 +37,12 @@ from rushlight.jit.ir.types import (
 from rushlight.jit.runtime.arguments import as_device, converter, result_converter, takes_numbers
 from rushlight.jit.runtime.errors import PROGRAM, translated
 from rushlight.jit.runtime.forms import ALIASES, FORMS, root
+from rushlight.jit.unit import without_mangles
 
 # Values of these types hold no memory to speak of: their names are left alone.
 SMALL = (IntType, FloatType, BoolType, StringType, NoneType, DeviceObjType, FunctionType)
+# What a name of Python does not have.
+NO_NAME = re.compile(r"\W")
 LITERALS = (int, float, bool, str, type(None))
 # Graphs that are being compiled by this thread, by identity.
 COMPILING = threading.local()
@@ -131,6 +134,8 @@ class Writer:
         # Text of values, by the value that they are another name of.
         self.texts: dict[Value, str] = {}
         self.taken: set[str] = set()
+        # The last number that names of one beginning have.
+        self.counts: dict[str, int] = {}
         self.operators: dict[Node, Operator] = {}
         self.op_names: dict[Any, str] = {}
         # Lists that are written where they are used.
@@ -143,11 +148,7 @@ class Writer:
         """A name in the function's scope for an object."""
         found = self.bound.get(id(thing))
         if found is None:
-            base = "g_" + re.sub(r"\W", "_", hint)
-            found, number = base, 1
-            while found in self.scope:
-                number += 1
-                found = f"{base}_{number}"
+            found = self.free_name("g_", hint)
             self.scope[found] = thing
             self.bound[id(thing)] = found
         return found
@@ -157,13 +158,19 @@ class Writer:
         given = self.texts.get(value)
         if given is not None:
             return given
-        base = "v_" + re.sub(r"\W", "_", value.debugName())
-        name, number = base, 1
+        name = self.texts[value] = self.free_name("v_", value.name_base())
+        return name
+
+    def free_name(self, prefix: str, hint: str) -> str:
+        """A name that nothing has. The graph's numbers are left out: equal graphs have one text."""
+        base = prefix + NO_NAME.sub("_", without_mangles(hint))
+        number = self.counts.get(base, 0) + 1
+        name = base if number == 1 else f"{base}_{number}"
         while name in self.taken:
             number += 1
             name = f"{base}_{number}"
+        self.counts[base] = number
         self.taken.add(name)
-        self.texts[value] = name
         return name
 
     def text(self, value: Value) -> str:
@@ -384,8 +391,9 @@ class Writer:
         source = "\n".join(self.lines) + "\n"
         self.scope[PROGRAM] = (self.name, self.nodes)
         self.scope[OPS] = {name: op for op, name in self.op_names.items()}
-        scope = compile_source(source, f"program of {self.name}, {next(NUMBERS)}", self.scope)
-        program: Callable[..., Any] = scope.pop("program")
+        program: Callable[..., Any] = function_of(
+            source, f"program of {self.name}, {next(NUMBERS)}", self.scope
+        )
         PROGRAMS.add(program)
         weakref.finalize(program, linecache.cache.pop, program.__code__.co_filename, None)
         return program

@@ -9,6 +9,7 @@ others a result, and the block a graph: a method of the submodule's class.
 from __future__ import annotations
 
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.ir.moving import graph_of
 from rushlight.jit.ir.relations import without_facts
 from rushlight.jit.ir.types import NONE, ClassType, TupleType
 from rushlight.jit.passes.dce import eliminate_dead_code
@@ -202,30 +203,11 @@ def make_graphs(block: Block, made: list[Graph]) -> None:
             continue
         inner = node.blocks()[0]
         make_graphs(inner, made)
-        graph = as_graph(node, inner)
+        node._blocks.clear()
+        graph, outside = graph_of(inner)
+        node.addInputs(outside)
         node.g_("Subgraph", graph)  # type: ignore[attr-defined]
-        node.eraseBlock(0)
         made.append(graph)
-
-
-def as_graph(node: Node, block: Block) -> Graph:
-    """A block as a graph; what it uses from outside are further inputs of both."""
-    graph = Graph()
-    mapping = {value: graph.addInput().copyMetadata(value) for value in block.inputs()}
-
-    def capture(user: Node) -> None:
-        for value in user.inputs():
-            if value not in mapping:
-                mapping[value] = graph.addInput().copyMetadata(value)
-                node.addInput(value)
-
-    for each in block.nodes():
-        capture(each)
-        graph.appendNode(graph.createClone(each, mapping))
-    capture(block.exit)
-    for value in block.outputs():
-        graph.registerOutput(mapping[value])
-    return graph
 
 
 def make_methods(graph: Graph, unit: CompilationUnit) -> None:
