@@ -35,7 +35,7 @@ def create_function(name: str, graph: Graph) -> Any:
     graph.makeMultiOutputIntoTuple()
     arguments = tuple([Argument(v.debugName(), v.type()) for v in graph.inputs()])
     returns = tuple([Return(v.type()) for v in graph.outputs()])
-    qualified = PYTHON_UNIT.free_name(name)
+    qualified = PYTHON_UNIT.claim(name)
     function = Function(qualified, graph, FunctionSchema(name, arguments, returns))
     return ScriptFunction(PYTHON_UNIT.add_function(function))
 

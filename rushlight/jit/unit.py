@@ -8,6 +8,7 @@ change a graph work on a copy or are asked for by the user.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -101,30 +102,42 @@ class Function:
 
 
 class CompilationUnit:
-    """Functions and classes that know one another by name."""
+    """Functions and classes that know one another by name.
+
+    It holds their names and not them: what nobody can call any more is gone, its name stays taken.
+    """
 
     def __init__(self) -> None:
-        self.functions: dict[str, Function] = {}
-        self.types: dict[str, NamedType] = {}
+        self.names: set[str] = set()
+        # Names that somebody has asked for and will use; several threads may compile at once.
+        self.claimed: set[str] = set()
         self.mangles = 0
+        self.lock = threading.Lock()
 
     def add_function(self, function: Function) -> Function:
-        if function.name in self.functions:
-            fail("RL1409", name=function.name)
+        self.take(function.name)
         function.unit = self
-        self.functions[function.name] = function
         return function
 
     def add_type(self, type_: NamedType) -> NamedType:
-        if type_.dotted in self.types:
-            fail("RL1409", name=type_.dotted)
-        self.types[type_.dotted] = type_
+        self.take(type_.dotted)
         return type_
 
-    def free_name(self, name: str) -> str:
-        """`name`, or where it is taken, one with a number in its package."""
-        while name in self.functions or name in self.types:
-            name = self.mangled(name)
+    def take(self, name: str) -> None:
+        with self.lock:
+            if name in self.claimed:
+                self.claimed.remove(name)
+            elif name in self.names:
+                fail("RL1409", name=name)
+            self.names.add(name)
+
+    def claim(self, name: str) -> str:
+        """`name`, or where it is taken, one with a number in its package; nobody else gets it."""
+        with self.lock:
+            while name in self.names:
+                name = self.mangled(name)
+            self.names.add(name)
+            self.claimed.add(name)
         return name
 
     def mangled(self, name: str) -> str:

@@ -40,7 +40,7 @@ def test_a_block_becomes_a_graph():
     for kind in ("aten::add", "aten::mul"):
         graph.findNode(kind).output().setDebugName("y")
     node = graph.findNode("prim::If")
-    block = node._blocks.pop(0)
+    block = node.give_block(0)
     nodes = list(block.nodes())
     moved, outside = graph_of(block)
     assert str(moved) == MOVED

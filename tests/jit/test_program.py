@@ -440,7 +440,8 @@ def test_names_in_programs_are_apart():
         "  %b : Tensor = aten::exp(%a)\n"
         "  %c : Tensor = aten::mul(%a, %b)\n"
         "  %d : Tensor = aten::mul(%b, %c)\n"
-        "  %e : Tensor = aten::add(%a, %d, {1})\n"
+        "  %one : int = prim::Constant[value=1]()\n"
+        "  %e : Tensor = aten::add(%a, %d, %one)\n"
         "  return (%e)",
         *("x_2", "x.5", "x.2", "x_3", "x_2_2"),
     )

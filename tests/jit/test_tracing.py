@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import warnings
 from collections import OrderedDict, namedtuple
@@ -11,6 +12,9 @@ import pytest
 import rushlight as torch
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
+from rushlight.jit.ir.graph import Node
+from rushlight.jit.ir.types import ClassType
+from rushlight.jit.unit import Function
 from rushlight.testing import FileCheck
 
 nn = torch.nn
@@ -554,3 +558,100 @@ def test_labels_and_forks_in_traces():
     with profile() as found:
         assert traced(torch.ones(3)).tolist() == [3, 3, 3]
     assert [event.name for event in found.function_events].count("mine") == 1
+
+
+# -- what a trace leaves behind
+
+
+def test_a_trace_leaves_nothing_behind():
+    def held():
+        gc.collect()
+        return sum(isinstance(each, Node | Function | ClassType) for each in gc.get_objects())
+
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 2))
+    trace(model, torch.ones(1, 2))
+    before = held()
+    names = []
+    for _ in range(5):
+        traced = trace(model, torch.ones(1, 2))
+        names.append(str(traced.graph.inputs()[0].type()))
+        function = trace(lambda x: x + 1, torch.ones(2))
+    assert len(set(names)) == 5
+    assert traced(torch.ones(1, 2)).equal(model(torch.ones(1, 2)))
+    assert function(torch.ones(2)).tolist() == [2, 2]
+    del traced, function
+    assert held() == before
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_search_for_garbage_rests_while_tracing(on):
+    seen = []
+
+    def f(x):
+        seen.append(gc.isenabled())
+        if len(seen) > 3:
+            raise ValueError("enough")
+        return x + 1
+
+    before = gc.isenabled()
+    try:
+        (gc.enable if on else gc.disable)()
+        # Recorded, recorded again, run.
+        trace(f, torch.ones(2))
+        assert seen == [False, False, on] and gc.isenabled() is on
+        with pytest.raises(ValueError, match="enough"):
+            trace(f, torch.ones(2))
+        assert seen[3] is False and gc.isenabled() is on
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+def test_traces_of_several_threads_share_the_rest():
+    inside, leave = threading.Barrier(3), threading.Event()
+    seen = []
+
+    def waiting(x):
+        inside.wait(20)
+        leave.wait(20)
+        seen.append(gc.isenabled())
+        return x + 1
+
+    threads = [
+        threading.Thread(target=lambda: torch.jit.trace(waiting, torch.ones(1), check_trace=False))
+        for _ in range(2)
+    ]
+    before = gc.isenabled()
+    gc.enable()
+    try:
+        for thread in threads:
+            thread.start()
+        inside.wait(20)
+        assert not gc.isenabled()
+        trace(lambda x: x + 1, torch.ones(1), check_trace=False)
+        assert not gc.isenabled()
+        leave.set()
+        for thread in threads:
+            thread.join(20)
+        assert seen == [False, False] and gc.isenabled()
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+def test_threads_get_names_of_their_own():
+    def f(x):
+        return x + 1
+
+    start, names = threading.Barrier(4), []
+
+    def many():
+        start.wait(20)
+        for _ in range(25):
+            traced = torch.jit.trace(f, torch.ones(1), check_trace=False)
+            names.append(traced.qualified_name)
+
+    threads = [threading.Thread(target=many) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(names) == len(set(names)) == 100

@@ -166,7 +166,7 @@ class Importer:
         return makers[base](dotted, source, node)
 
     def read_class(self, dotted: str, source: SourceText, node: ast.ClassDef) -> ClassType:
-        cls = ClassType(self.unit.free_name(dotted), is_module=bool(node.bases))
+        cls = ClassType(self.unit.claim(dotted), is_module=bool(node.bases))
         self.types[dotted] = cls
         self.unit.add_type(cls)
         lists: dict[str, list[str]] = {}
@@ -264,7 +264,7 @@ class Importer:
     def read_interface(self, dotted: str, source: SourceText, node: ast.ClassDef) -> InterfaceType:
         base = node.bases[0]
         is_module = isinstance(base, ast.Name) and base.id == "ModuleInterface"
-        made = InterfaceType(self.unit.free_name(dotted), is_module)
+        made = InterfaceType(self.unit.claim(dotted), is_module)
         self.types[dotted] = made
         self.unit.add_type(made)
         for each in node.body:
@@ -295,7 +295,7 @@ class Importer:
         def define(made: Function) -> None:
             define_function(made, parsed(node, source), self.resolver)
 
-        function = Function(self.unit.free_name(dotted), define=define)
+        function = Function(self.unit.claim(dotted), define=define)
         self.unit.add_function(function)
         self.functions[dotted] = function
         return function

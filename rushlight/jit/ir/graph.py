@@ -185,7 +185,7 @@ class Node:
         self._inputs: list[Value] = []
         self._outputs: list[Value] = []
         self._attributes: dict[str, Attribute] = {}
-        self._blocks: list[Block] = []
+        self._blocks: tuple[Block, ...] = ()
         self.block: Block | None = None
         self.next: Node | None = None
         self.previous: Node | None = None
@@ -454,11 +454,17 @@ class Node:
 
     def addBlock(self) -> Block:
         block = Block(self.graph, self)
-        self._blocks.append(block)
+        self._blocks = (*self._blocks, block)
         return block
 
     def eraseBlock(self, index: int) -> None:
-        self._blocks.pop(index).destroy()
+        self.give_block(index).destroy()
+
+    def give_block(self, index: int) -> Block:
+        """Takes a block off the node."""
+        block = self._blocks[index]
+        self._blocks = (*self._blocks[:index], *self._blocks[index + 1 :])
+        return block
 
     def replaceAllUsesWith(self, other: Node) -> None:
         for value, new in zip(self._outputs, other._outputs, strict=True):

@@ -409,9 +409,9 @@ def contiguous_strides(sizes: Sequence[int]) -> list[int]:
 
 def complete_type(tensor: Tensor) -> TensorType:
     """All that can be read off a tensor."""
-    strided = str(tensor.layout).endswith("strided")
+    strided = tensor.layout.name == "strided"
     return TensorType(
-        str(tensor.dtype).rpartition(".")[2],
+        tensor.dtype.name,
         str(tensor.device),
         [int(size) for size in tensor.shape] if strided else None,
         [int(step) for step in tensor.stride()] if strided else None,

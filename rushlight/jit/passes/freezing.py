@@ -196,7 +196,7 @@ class Freezing:
         from rushlight.jit.unit import PYTHON_UNIT
 
         old = instance.type
-        cls = ClassType(PYTHON_UNIT.free_name(old.dotted), old.is_module)
+        cls = ClassType(PYTHON_UNIT.claim(old.dotted), old.is_module)
         PYTHON_UNIT.add_type(cls)
         made = Instance(cls)
         for name, type_ in old.attributes.items():

@@ -54,14 +54,14 @@ def compile_class(cls: Any, local: Mapping[str, Any] | None = None) -> Type:
     node = next((each for each in tree.body if isinstance(each, ast.ClassDef)), None)
     if node is None:
         raise UnknownAnnotation(cls.__name__)
-    type_ = ClassType(PYTHON_UNIT.free_name(qualified_name(cls)))
+    type_ = ClassType(PYTHON_UNIT.claim(qualified_name(cls)))
     CLASSES[cls] = type_
     PYTHON_UNIT.add_type(type_)
     try:
         ClassCompiler(cls, type_, source, node, local or {}).run()
     except Exception:
         del CLASSES[cls]
-        del PYTHON_UNIT.types[type_.dotted]
+        PYTHON_UNIT.names.remove(type_.dotted)
         raise
     return type_
 
@@ -184,7 +184,7 @@ def interface(cls: Any) -> Any:
 
     if not inspect.isclass(cls):
         raise RuntimeError("interface must be applied to a class")
-    type_ = InterfaceType(PYTHON_UNIT.free_name(qualified_name(cls)), issubclass(cls, Module))
+    type_ = InterfaceType(PYTHON_UNIT.claim(qualified_name(cls)), issubclass(cls, Module))
     source = source_of(cls)
     (node,) = [each for each in parse_text(source).body if isinstance(each, ast.ClassDef)]
     for each in node.body:

@@ -172,7 +172,7 @@ def new_function(function: Any, local: Any = None, unit: CompilationUnit = PYTHO
     def define(made: Function) -> None:
         define_function(made, parsed, resolver)
 
-    name = unit.free_name(qualified_name(function))
+    name = unit.claim(qualified_name(function))
     return unit.add_function(Function(name, define=define))
 
 
@@ -236,7 +236,7 @@ def with_signature(declared: Any, function: Any) -> tuple[Parsed, Resolver]:
 
 
 def compile_overload(function: Any, parsed: Parsed, resolver: Resolver) -> Function:
-    name = PYTHON_UNIT.free_name(qualified_name(function))
+    name = PYTHON_UNIT.claim(qualified_name(function))
 
     def define(made: Function) -> None:
         define_function(made, parsed, resolver)

@@ -212,7 +212,7 @@ class Building:
             for other, concrete in alike:
                 if other == key:
                     return concrete
-        type_ = ClassType(PYTHON_UNIT.free_name(qualified_name(type(module))), is_module=True)
+        type_ = ClassType(PYTHON_UNIT.claim(qualified_name(type(module))), is_module=True)
         PYTHON_UNIT.add_type(type_)
         type_.parameters |= facts.parameters
         type_.buffers |= facts.buffers

@@ -20,6 +20,7 @@ class CompilationUnit(unit.CompilationUnit):
 
     def __init__(self, lang: str | None = None, _frames_up: int = 0) -> None:
         super().__init__()
+        self.functions: dict[str, Function] = {}
         if lang is not None:
             self.define(lang, _frames_up=_frames_up + 1)
 
@@ -43,6 +44,10 @@ class CompilationUnit(unit.CompilationUnit):
         resolver.functions = {**self.functions, **added}
         for function in added.values():
             function.ensure_defined()
+
+    def add_function(self, function: Function) -> Function:
+        self.functions[function.name] = super().add_function(function)
+        return function
 
     def from_node(self, node: ast.FunctionDef, source: SourceText, resolver: Resolver) -> Function:
         def define(made: Function) -> None:

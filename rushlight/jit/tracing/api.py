@@ -12,6 +12,7 @@ from rushlight.jit.naming import qualified_name
 from rushlight.jit.objects.functions import ScriptFunction
 from rushlight.jit.objects.modules import ScriptModule, TopLevelTracedModule
 from rushlight.jit.tracing.checker import check_trace as run_checks
+from rushlight.jit.tracing.garbage import Undisturbed
 from rushlight.jit.tracing.modules import instance_of, make_module, submodule_paths
 from rushlight.jit.tracing.run import Example, argument_names, run_trace
 from rushlight.jit.tracing.schemas import default_schema
@@ -121,8 +122,9 @@ def trace_function(
         example = Example((), keywords, names)
     else:
         example = Example(as_arguments(example_inputs), None, names)
-    name = unit.free_name(qualified_name(func))
+    name = qualified_name(func)
     graph, _ = run_trace(func, example, strict, force_outplace)
+    name = unit.claim(name)
     short = name.rpartition(".")[2]
     function = Function(name, graph, default_schema(short, graph))
     unit.add_function(function)
@@ -172,7 +174,8 @@ def trace_module(
         raise AttributeError("expected a dictionary of (method_name, input) pairs")
     if LOCAL.state.tracer is not None:
         raise RuntimeError("Tracing can't be nested")
-    traced = make_module(mod, _module_class or TopLevelTracedModule, _compilation_unit)
+    with Undisturbed():
+        traced = make_module(mod, _module_class or TopLevelTracedModule, _compilation_unit)
     paths = submodule_paths(mod)
     for method, given in inputs.items():
         function, names = method_of(mod, method)

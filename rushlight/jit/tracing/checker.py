@@ -18,6 +18,7 @@ from rushlight.jit.passes.equality import Comparison
 from rushlight.jit.passes.inlining import inline_calls
 from rushlight.jit.passes.settled import is_settled
 from rushlight.jit.passes.simple import canonicalize, erase_shapes
+from rushlight.jit.tracing.garbage import Undisturbed
 from rushlight.jit.tracing.run import Example, run_trace
 from rushlight.jit.tracing.warnings import warn
 from rushlight.jit.unit import CompilationUnit, without_mangles
@@ -141,7 +142,8 @@ class Checker:
             graph, _ = run_trace(self.function, example, self.strict, self.force_outplace)
             return ScriptFunction(Function("check", graph, default_schema("check", graph)))
         unit = CompilationUnit()
-        instance = instance_of(make_module(self.module, None, unit))
+        with Undisturbed():
+            instance = instance_of(make_module(self.module, None, unit))
         paths = submodule_paths(self.module)
         graph, _ = run_trace(
             self.function, example, self.strict, self.force_outplace, instance, unit, paths

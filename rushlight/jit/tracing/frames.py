@@ -26,8 +26,11 @@ MOST_CALLERS = 64
 def is_engine(frame: FrameType) -> bool:
     name = frame.f_globals.get("__name__") or ""
     found = IS_ENGINE.get(name)
-    if found is None:
-        found = IS_ENGINE[name] = f"{name}.".startswith(ENGINE)
+    return is_engine_module(name) if found is None else found
+
+
+def is_engine_module(name: str) -> bool:
+    found = IS_ENGINE[name] = f"{name}.".startswith(ENGINE)
     return found
 
 
@@ -65,9 +68,12 @@ def source_here() -> SourceRange:
     file, line = frame.f_code.co_filename, frame.f_lineno
     lines: list[str] = []
     outer: FrameType | None = frame
+    # Every operator of a deep program asks: a call for each frame would be felt.
     while outer is not None and len(lines) < MOST_CALLERS:
-        if not is_engine(outer):
-            lines.append(f"{outer.f_code.co_filename}({outer.f_lineno}): {outer.f_code.co_name}\n")
+        known = IS_ENGINE.get(outer.f_globals.get("__name__") or "")
+        if not known and not is_engine(outer):
+            code = outer.f_code
+            lines.append(f"{code.co_filename}({outer.f_lineno}): {code.co_name}\n")
         outer = outer.f_back
     text = "".join(lines)
     return SourceRange(file, line, 0, text, 0, len(text))

@@ -60,12 +60,12 @@ class Attributes:
     def pass_modules(self, block: Block) -> None:
         """Every call of a submodule gets the module as its first input."""
         for node in block.nodes():
-            if node.kind() == FORWARD:
+            if node._kind == FORWARD:
                 module = self.known[node.s("scope")]  # type: ignore[attr-defined]
                 node.addInput(module)
                 inner = node.blocks()[0]
                 inner.addInput("self").setType(module.type())
-            for each in node.blocks():
+            for each in node._blocks:
                 self.pass_modules(each)
 
     def read_in(self, block: Block, prefix: list[str], self_value: Value) -> list[Value]:
@@ -73,7 +73,7 @@ class Attributes:
         outer: list[Value] = []
         local: dict[Value, Value] = {}
         for node in block.nodes():
-            if node.kind() == FORWARD:
+            if node._kind == FORWARD:
                 path = node.s("scope").split(".")  # type: ignore[attr-defined]
                 inner = node.blocks()[0]
                 shared = self.read_in(inner, path, inner.inputs()[0])
@@ -95,8 +95,8 @@ class Attributes:
         chosen: list[Value] | None = None,
     ) -> None:
         """`chosen`: these inputs only."""
-        for place, value in enumerate(node.inputs()):
-            if value.node().kind() != ATTRIBUTE or (chosen is not None and value not in chosen):
+        for place, value in enumerate(node._inputs):
+            if value._node._kind != ATTRIBUTE or (chosen is not None and value not in chosen):
                 continue
             if value not in local:
                 path = value.node().s("scope").split(".")  # type: ignore[attr-defined]
@@ -137,11 +137,11 @@ class Lifting:
         self.lift_inputs(block.exit, block)
 
     def lift_inputs(self, node: Node, block: Block) -> None:
-        for place, value in enumerate(node.inputs()):
+        for place, value in enumerate(node._inputs):
             current = self.lifted.get(value, value)
             if current is not value:
                 node.replaceInput(place, current)
-            home = current.node().block
+            home = current._node.block
             if home is block or encloses(home, block):
                 continue
             while home is not None and not (home is block or encloses(home, block)):
@@ -152,9 +152,8 @@ class Lifting:
                 home = owner.block
             self.lifted[value] = current
             node.replaceInput(place, current)
-        for inner in node.blocks():
-            if node.kind() == FORWARD:
-                self.lift_block(inner)
+        if node._kind == FORWARD:
+            self.lift_block(node._blocks[0])
 
 
 def encloses(outer: Block | None, inner: Block) -> bool:
@@ -171,7 +170,7 @@ def join_results(block: Block) -> None:
     """A region has one result: a tuple for several, None for none."""
     graph = block.graph
     for node in block.nodes():
-        if node.kind() != FORWARD:
+        if node._kind != FORWARD:
             continue
         inner = node.blocks()[0]
         join_results(inner)
@@ -199,11 +198,10 @@ def join_results(block: Block) -> None:
 def make_graphs(block: Block, made: list[Graph]) -> None:
     """Blocks become graphs of their own, innermost first; what they use is given to them."""
     for node in block.nodes():
-        if node.kind() != FORWARD:
+        if node._kind != FORWARD:
             continue
-        inner = node.blocks()[0]
+        inner = node.give_block(0)
         make_graphs(inner, made)
-        node._blocks.clear()
         graph, outside = graph_of(inner)
         node.addInputs(outside)
         node.g_("Subgraph", graph)  # type: ignore[attr-defined]
@@ -213,7 +211,7 @@ def make_graphs(block: Block, made: list[Graph]) -> None:
 def make_methods(graph: Graph, unit: CompilationUnit) -> None:
     """Regions become calls of methods of their modules' classes."""
     for node in graph.nodes():
-        if node.kind() != FORWARD:
+        if node._kind != FORWARD:
             continue
         owner = node.inputsAt(0).type()
         assert isinstance(owner, ClassType)
@@ -242,7 +240,7 @@ def free_method_name(name: str, owner: ClassType) -> str:
 def dissolve(block: Block) -> None:
     """Regions of a trace without modules: their nodes stand in the block around them."""
     for node in block.nodes():
-        if node.kind() != FORWARD:
+        if node._kind != FORWARD:
             continue
         inner = node.blocks()[0]
         dissolve(inner)

@@ -62,7 +62,7 @@ def make_traced(module: Module, module_class: Any, unit: CompilationUnit) -> Any
         if isinstance(value, ScriptFunction):
             type_.attributes[name] = FunctionType(value.function)
             values[name] = value.function
-    type_.dotted = unit.free_name(qualified_name(type(module)))
+    type_.dotted = unit.claim(qualified_name(type(module)))
     unit.add_type(type_)
     script = RecursiveScriptModule(Instance(type_, values), children)
     return module_class(script, type(module).__name__)

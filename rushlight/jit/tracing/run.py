@@ -12,6 +12,7 @@ from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.inlining import inline_calls
 from rushlight.jit.scripting.cleanup import normalize_ops
 from rushlight.jit.settings import get_inline_everything
+from rushlight.jit.tracing.garbage import Undisturbed
 from rushlight.jit.tracing.inputs import add_input, check_inputs
 from rushlight.jit.tracing.lifting import ATTRIBUTE, lift_calls
 from rushlight.jit.tracing.outputs import output_value
@@ -75,6 +76,24 @@ def run_trace(
 ) -> tuple[Graph, Any]:
     """The graph of a function, and what it returned. `module` is the graph's first input, and
     `paths` says where in it submodules lie."""
+    with Undisturbed():
+        graph, result = record(function, example, strict, force_outplace, module, paths)
+        lift_calls(graph, unit)
+        if get_inline_everything():
+            inline_calls(graph)
+        normalize_ops(graph.top)
+    return graph, result
+
+
+def record(
+    function: Callable[..., Any],
+    example: Example,
+    strict: bool,
+    force_outplace: bool,
+    module: Instance | None,
+    paths: Mapping[Any, str] | None,
+) -> tuple[Graph, Any]:
+    """What happens in a call, as one graph: calls of submodules are regions of it."""
     if LOCAL.state.tracer is not None:
         raise RuntimeError("Tracing can't be nested")
     types = check_inputs(example.values)
@@ -96,10 +115,6 @@ def run_trace(
             "traces, so it would be a no-op."
         )
     graph.registerOutput(output_value(recorder, result, 1))
-    lift_calls(graph, unit)
-    if get_inline_everything():
-        inline_calls(graph)
-    normalize_ops(graph.top)
     return graph, result
 
 
