@@ -1,5 +1,6 @@
-"""The command `rushlight`: `run` starts torch scripts, `env` makes `torch` mean rushlight in an
-environment, `doctor` describes this installation, `explain` tells what an error's code means.
+"""The command `rushlight`: `run` and `launch` start torch scripts, `env` makes `torch` mean
+rushlight in an environment, `doctor` describes this installation, `explain` tells what the code of
+an error means.
 
 Output is plain text on stdout, or JSON; progress and complaints go to stderr.
 """
@@ -26,7 +27,7 @@ EXTRAS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("triton", ("triton",)),
     ),
     "onnx": (("onnx", ("onnx",)), ("onnxruntime", ("onnxruntime",))),
-    "mpi": (("mpi4py", ("mpi4py",)),),
+    "mpi": (("mpi4py", ("mpi4py",)), ("mpich", ("mpich",))),
     "tensorboard": (("tensorboard", ("tensorboard",)), ("PIL", ("pillow",))),
 }
 
@@ -39,6 +40,10 @@ _MARKS = {"given": "G", "derived": "d", "refused": "r", "": "?"}
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] in (["launch"], ["torchrun"]):
+        from rushlight.distributed.run import launch
+
+        return launch(words[1:])
     words, rest = _split_run(words)
     options = _parser().parse_args(words)
     if options.command == "run":
@@ -110,6 +115,11 @@ def _parser() -> argparse.ArgumentParser:
         "--missing", metavar="FILE", help="write every name that was asked for and missing, as JSON"
     )
     run.add_argument("target", metavar="TARGET", help="script, folder or archive; with -m a module")
+
+    # Its options are read by what starts the processes.
+    commands.add_parser(
+        "launch", add_help=False, help="run a script in several processes (also: torchrun)"
+    )
 
     package = commands.add_parser(
         "package",
@@ -264,6 +274,7 @@ def examine() -> dict[str, Any]:
         "blas": _blas(),
         "cpu": _cpu(),
         "threads": _threads(),
+        "mpi": _mpi(),
         "import": _import_cost(),
     }
     _progress("")
@@ -320,6 +331,12 @@ def _numpy_config() -> dict[str, Any]:
 
     config: Any = np.show_config(mode="dicts")
     return dict(config)
+
+
+def _mpi() -> dict[str, str]:
+    from rushlight.distributed import mpi
+
+    return mpi.describe()
 
 
 def _blas() -> dict[str, str]:
@@ -437,6 +454,7 @@ def _facts_as_text(facts: Mapping[str, Any]) -> str:
                 ),
             ),
             _section("Threads", thread_rows),
+            _section("MPI", facts["mpi"].items()),
             _section(f"Import (least of {_IMPORT_RUNS})", imports),
         )
     )

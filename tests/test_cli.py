@@ -239,7 +239,7 @@ def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(cli, "_import_cost", lambda: cost)
     assert cli.main(["doctor", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert set(facts) == {"versions", "extras", "blas", "cpu", "threads", "import"}
+    assert set(facts) == {"versions", "extras", "blas", "cpu", "threads", "mpi", "import"}
     assert facts["versions"]["numpy"].split(".")[0].isdigit()
     assert set(facts["extras"]) == {"compile", "mkl", "cuda", "onnx", "mpi", "tensorboard"}
     assert facts["threads"]["usable"] >= 1
@@ -247,6 +247,7 @@ def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     text = capsys.readouterr().out
     assert "numpy      100 ms CPU, 100 modules" in text
     assert "rushlight  failed: ImportError: x" in text
+    assert "MPI" in text and "mpi4py" in text
 
 
 def test_import_cost_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ DISTRIBUTED: dict[str, Entry] = {
     "torch.distributed.fsdp.fully_sharded_data_parallel": {"*": ".distributed.fsdp"},
     "torch.distributed.fsdp.sharded_grad_scaler": {"*": ".distributed.fsdp"},
     "torch.distributed.fsdp.wrap": {"*": ".distributed.fsdp"},
-    "torch.distributed.launch": grouped("launch main parse_args"),
+    "torch.distributed.launch": {"*": ".distributed.run"},
     "torch.distributed.launcher.api": grouped("LaunchConfig elastic_launch launch_agent"),
     "torch.distributed.optim": grouped(
         "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer as_functional_optim"
@@ -128,10 +128,6 @@ DISTRIBUTED: dict[str, Entry] = {
     "torch.distributed.optim.utils": grouped("as_functional_optim register_functional_optim"),
     "torch.distributed.optim.zero_redundancy_optimizer": grouped("ZeroRedundancyOptimizer"),
     "torch.distributed.rendezvous": grouped("register_rendezvous_handler rendezvous"),
-    "torch.distributed.run": grouped(
-        "config_from_args determine_local_world_size get_args_parser get_rdzv_endpoint "
-        "get_use_env main parse_args parse_min_max_nnodes run run_script_path"
-    ),
     "torch.distributed.tensor.debug": grouped("CommDebugMode visualize_sharding"),
     "torch.distributed.tensor.device_mesh": {"*": ".distributed"},
     "torch.distributed.tensor.experimental": grouped(

@@ -182,6 +182,8 @@ class ProcessGroup:
             self.world.engine.wait(task, limit, late)
         except DistBackendError as problem:
             self.broken = problem
+            if self.world.watch is not None:
+                self.world.watch.tell(problem)
             raise
 
     def check_whole(self) -> None:

@@ -29,6 +29,8 @@ STALLED = 0.5
 KEPT = 32
 # A rank that has not reported for so long is told to be silent, in seconds.
 SILENT = 3.0
+# How long rank 0 stays to tell why it fails, in seconds.
+LINGER = 3 * PERIOD
 
 
 class Watch:
@@ -46,6 +48,7 @@ class Watch:
         self.gone: set[int] = set()
         self.heard: dict[int, tuple[int, float]] = {}
         self.lock = threading.Lock()
+        self.problem: str | None = None
         self.stopping = threading.Event()
         self.connection = socket.create_connection(address, timeout=10)
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -67,6 +70,14 @@ class Watch:
         self.thread.join(2)
         self.connection.close()
 
+    def tell(self, problem: BaseException) -> None:
+        """Let the others know why this process fails; rank 0, whose end is the board's, lingers."""
+        if self.problem is None and not self.board_lost:
+            self.problem = str(problem)
+            self.exchange()
+            if self.rank == 0:
+                time.sleep(LINGER)
+
     def exchange(self, asking: bool = True) -> None:
         """Tell the board what is new here; where `asking`, read what it knows."""
         with self.lock:
@@ -76,7 +87,15 @@ class Watch:
                 past = {group: list(events) for group, events in list(self.history.items())}
             except RuntimeError:  # another thread has just begun something
                 past = None
-            report = None if past is None else {"beat": self.beat, "past": past}
+            report = (
+                None
+                if past is None
+                else {
+                    "beat": self.beat,
+                    "past": past,
+                    "problem": self.problem,
+                }
+            )
             try:
                 known = ask(self.connection, "report", str(self.rank), report, asking)
             except (OSError, ValueError, RuntimeError):
@@ -125,25 +144,24 @@ class Watch:
 
     def finding(self, task: Task) -> str | None:
         """Why a task can never end, if that is known."""
-        if self.board_lost and 0 in task.group.members and self.rank != 0:
-            return (
-                f"rank {self.rank} waits in {task}, and rank 0, which keeps the store, is gone: "
-                "its process has ended; its own error tells why"
-            )
-        for rank in task.group.members:
-            if rank == self.rank:
-                continue
-            past = self.past_of(rank, task.group.key)
-            if task.sequence >= 0:
-                said = past.get(task.sequence)
-                if said is not None and said != task.label:
-                    return (
-                        f"collectives do not match: rank {self.rank} called {task}, "
-                        f"rank {rank} called {said}"
-                    )
-            elif task.group.peer != rank:
-                continue
-            if rank in self.gone and (task.sequence < 0 or task.sequence not in past):
+        others = [rank for rank in task.group.members if rank != self.rank]
+        if task.sequence < 0 and task.group.peer >= 0:
+            others = [task.group.peer]
+        pasts = {rank: self.past_of(rank, task.group.key) for rank in others}
+        for rank, past in pasts.items():
+            said = past.get(task.sequence)
+            if said is not None and said != task.label:
+                return (
+                    f"collectives do not match: rank {self.rank} called {task}, "
+                    f"rank {rank} called {said}"
+                )
+        for rank in others:
+            problem = self.reports.get(str(rank), {}).get("problem")
+            if problem is not None:
+                return f"rank {self.rank} waits in {task}, and rank {rank} has failed: {problem}"
+        for rank, past in pasts.items():
+            gone = rank in self.gone or (rank == 0 and self.board_lost)
+            if gone and task.sequence not in past:
                 last = f"after {past[max(past)]}" if past else "before its first collective here"
                 return (
                     f"rank {self.rank} waits in {task}, and rank {rank} is gone: its process has "
