@@ -160,8 +160,18 @@ def forms_of_attention() -> dict[int, bool]:
     return ENABLED
 
 
+def cpu_capability() -> str:
+    """The widest instructions that kernels use, in torch's words. Libraries choose by it whether
+    bytes are resized as bytes."""
+    from numpy._core._multiarray_umath import __cpu_features__ as found
+
+    if all([found.get(f"AVX512{part}") for part in ("F", "BW", "DQ", "VL")]):
+        return "AVX512"
+    return "AVX2" if found.get("AVX2") and found.get("FMA3") else "DEFAULT"
+
+
 cpu = Backend("cpu", available=True)
-cpu.get_cpu_capability = lambda: "DEFAULT"  # type: ignore[attr-defined]
+cpu.get_cpu_capability = cpu_capability  # type: ignore[attr-defined]
 cuda = CudaBackend(
     "cuda",
     matmul=Backend(

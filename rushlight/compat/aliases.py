@@ -61,6 +61,7 @@ _REGIONS = (
     "strict_mode tag_activation_checkpoint wrap wrap_activation_checkpoint "
     "wrap_with_set_grad_enabled"
 )
+_OURS = ".compat.private"
 _SELFTEST = ".opset.other.selftest"
 _NN_MODULES = (
     "activation adaptive channelshuffle container distance flatten fold linear normalization "
@@ -132,18 +133,29 @@ ALIASES: dict[str, Entry] = {
         **bare(_SELFTEST, "_test_autograd_multiple_dispatch_view"),
         **bare(_SELFTEST, "_test_autograd_multiple_dispatch_view_copy"),
         **bare(".symbolic.checks", "_check _check_index _check_is_size _check_not_implemented"),
-        **bare(".symbolic.checks", "_check_type _check_value"),
+        **bare(".symbolic.checks", "_check_type _check_value _check_with"),
+        **bare(_OURS, "_check_tensor_all _check_tensor_all_with _shape_as_tensor"),
+        "StorageBase": ".core.storage:Storage",
     },
     "torch._utils": {
         "is_compiling": ".compiler:is_compiling",
+        **bare(_OURS, "_element_size _get_available_device_type _get_device_index"),
+        **bare(_OURS, "_get_device_module _rebuild_parameter _rebuild_tensor_v2"),
         **same(".data.failure", "ExceptionWrapper KeyErrorMessage"),
     },
     "torch._vmap_internals": {"_vmap": ".func.vmap:plain_vmap", "vmap": ".func.vmap:former_vmap"},
     "torch._tensor_str": {
         "PRINT_OPTS": ".core.format:_options",
         "_tensor_str": ".core.format:body_str",
+        "_str": ".core.format:tensor_str",
+        "printoptions": ".core.format:printoptions",
     },
-    "torch._tensor": {"Tensor": ".core.tensor:Tensor"},
+    "torch._tensor": {
+        "Tensor": ".core.tensor:Tensor",
+        "_rebuild_from_type_v2": f"{_OURS}:rebuild_from_type_v2",
+    },
+    "torch._guards": same(".core.fake", "active_fake_mode"),
+    "torch._prims_common": same(_OURS, "is_contiguous_or_false"),
     "torch._ops": {
         **same(".core.op", "OpOverload OpOverloadPacket"),
         "ops": ".ops",
@@ -153,7 +165,10 @@ ALIASES: dict[str, Entry] = {
         "DispatchKey": ".core.keys:DispatchKey",
         "dl_open_guard": ".library.dispatcher:dl_open_guard",
     },
-    "torch._jit_internal": {"*": ".jit"},
+    "torch._jit_internal": {
+        "_copy_to_script_wrapper": f"{_OURS}:copy_to_script_wrapper",
+        "*": ".jit",
+    },
     "torch._decomp": same(
         _TABLES,
         "core_aten_decompositions decomposition_table get_decompositions "
@@ -200,6 +215,8 @@ ALIASES: dict[str, Entry] = {
         "_RestorePythonTLSSnapshot": ".core.modes:enable_reentrant_dispatch",
         "_DisableAutocast": ".amp:DisableAutocast",
         "_are_functorch_transforms_active": ".func.nesting:has_levels",
+        **bare(_OURS, "_get_accelerator _get_default_device _get_privateuse1_backend_name"),
+        **bare(_OURS, "_is_alias_of _is_torch_function_mode_enabled"),
         **bare(".base.logs", "_log_api_usage_once _log_api_usage_metadata"),
     },
     "torch._C._functions": {
@@ -224,9 +241,12 @@ ALIASES: dict[str, Entry] = {
     "torch._C._special": {"*": ".special"},
     "torch.cuda.amp": ".amp.cuda",
     "torch.cpu.amp": ".amp.cpu",
-    "torch.amp.autocast_mode": {"*": ".amp"},
+    "torch.amp.autocast_mode": {"_cast": ".amp.custom:cast_tree", "*": ".amp"},
     "torch.amp.grad_scaler": {"*": ".amp"},
-    "torch.profiler.profiler": {"*": ".profiler"},
+    "torch.profiler.profiler": {
+        "_default_schedule_fn": ".profiler.stepped:record_always",
+        "*": ".profiler",
+    },
     # ------------------------------------------------------------ torch.autograd
     "torch.autograd": {
         "_calculate_shape": ".autograd.backward:calculate_shape",
@@ -365,6 +385,8 @@ ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ compile
     **COMPILE_ALIASES,
     "torch._inductor": {
+        "cudagraph_mark_step_begin": ".compiler:cudagraph_mark_step_begin",
+        **same(_OURS, "list_mode_options"),
         **same(".deploy.faces", "aoti_compile_and_package aoti_load_package"),
         "aot_compile": ".deploy.faces:compile_graph_ahead",
     },
@@ -390,6 +412,11 @@ ALIASES: dict[str, Entry] = {
         "_remove_batch_dim": ".func.nesting:remove_batch_dim",
         "is_batchedtensor": ".func.unwrapping:is_batched",
         **bare(".func.nesting", "_vmap_increment_nesting _vmap_decrement_nesting"),
+        **bare(_OURS, "_maybe_remove_batch_dim"),
+        **bare(".base.pytree", "_broadcast_to_and_flatten"),
+        **same(".base.pytree", "tree_flatten tree_unflatten"),
+        "_get_name": ".func.vmap:name_of",
+        "Tensor": ".core.tensor:Tensor",
     },
     "torch._functorch.apis": {
         **same(".func", "vmap grad grad_and_value"),
@@ -591,6 +618,9 @@ ALIASES: dict[str, Entry] = {
     **{f"torch.nn.modules.{name}": {"*": ".nn"} for name in _NN_MODULES.split()},
     "torch.nn.modules.module": {
         "_EXTRA_STATE_KEY_SUFFIX": ".nn.module:EXTRA_STATE",
+        "_global_buffer_registration_hooks": ".nn.registration:BUFFER_HOOKS",
+        "_global_module_registration_hooks": ".nn.registration:MODULE_HOOKS",
+        "_global_parameter_registration_hooks": ".nn.registration:PARAMETER_HOOKS",
         "*": ".nn.module",
         **same(".nn.registration", "register_module_buffer_registration_hook"),
         **same(".nn.registration", "register_module_module_registration_hook"),
@@ -621,7 +651,22 @@ ALIASES: dict[str, Entry] = {
         "_WeightedLoss": ".nn.losses:WeightedLoss",
         "*": ".nn",
     },
-    "torch.optim.optimizer": {"*": ".optim"},
+    "torch.optim.optimizer": {
+        **same(_OURS, "ParamsT required"),
+        **bare(_OURS, "_default_to_fused_or_foreach _get_capturable_supported_devices"),
+        **bare(_OURS, "_use_grad_for_differentiable"),
+        "*": ".optim",
+    },
+    "torch.nn.init": {
+        "_no_grad_fill_": ".nn.init:constant_",
+        "_no_grad_normal_": ".nn.init:normal_",
+        "_no_grad_uniform_": ".nn.init:uniform_",
+        "_no_grad_zero_": ".nn.init:zeros_",
+    },
+    "torch.nn.modules.transformer": {
+        "_get_activation_fn": ".nn.transformer:activation_of",
+        "*": ".nn",
+    },
     "torch.optim.lr_scheduler": {"*": ".optim"},
     "torch.functional": {"*": "."},
     "torch.random": {"*": "."},
