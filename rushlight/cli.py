@@ -1,6 +1,6 @@
 """The command `rushlight`: `run` and `launch` start torch scripts, `env` makes `torch` mean
-rushlight in an environment, `doctor` describes this installation, `explain` tells what the code of
-an error means.
+rushlight in an environment, `doctor` describes this installation, `cache` looks after what is kept
+on disk, `explain` tells what the code of an error means.
 
 Output is plain text on stdout, or JSON; progress and complaints go to stderr.
 """
@@ -64,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _explain(options.code)
     if options.command == "env":
         return _env(options.python, options.remove)
+    if options.command == "cache":
+        return _cache(options)
     _parser().print_help()
     return 2
 
@@ -166,6 +168,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     env.add_argument("--remove", action="store_true", help="undo it")
 
+    cache = commands.add_parser(
+        "cache",
+        help="show, clear or warm what compiling keeps on disk",
+        description="What compiling keeps on disk: traced graphs, and native code. `show` counts "
+        "it, `clear` removes it, `warm` makes the native code of eager calls beforehand.",
+        allow_abbrev=False,
+    )
+    cache.add_argument("action", choices=("show", "clear", "warm"), nargs="?", default="show")
+    cache.add_argument(
+        "--kind", choices=("graphs", "code"), action="append", help="only this (clear)"
+    )
+    cache.add_argument("--json", action="store_true", help="print JSON")
+
     explain = commands.add_parser(
         "explain",
         help="tell what the code of an error means",
@@ -241,6 +256,33 @@ def _env(python: str, remove: bool) -> int:
             print(f"  {note}", file=sys.stderr)
         return 1
     print(f"torch is rushlight for {python} ({site / environment.PTH})")
+    return 0
+
+
+# -------------------------------------------------------------------- cache
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from rushlight.compiler import upkeep
+
+    if options.action == "warm":
+        try:
+            made = upkeep.warm(_progress)
+        except ImportError as problem:  # the compiler is not installed
+            print(f"rushlight cache: {problem}", file=sys.stderr)
+            return 1
+        _progress("")
+        print(json.dumps({"made": made}) if options.json else f"made {made} pieces of native code")
+        return 0
+    is_clearing = options.action == "clear"
+    facts = upkeep.clear(options.kind or list(upkeep.KINDS)) if is_clearing else upkeep.usage()
+    if options.json:
+        print(json.dumps(facts, indent=2))
+        return 0
+    for kind, fact in facts.items():
+        size = f"{fact['bytes'] / 1e6:.1f} MB"
+        done = "removed " if is_clearing else ""
+        print(f"{kind:8s}{done}{fact['entries']} entries, {size}, {fact['folder']}")
     return 0
 
 

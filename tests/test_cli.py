@@ -234,6 +234,47 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no code 'RL9998'" in capsys.readouterr().err
 
 
+def test_cache_is_shown_and_cleared(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("llvmlite")
+    from rushlight.base.config import config
+    from rushlight.compiler import upkeep
+
+    program = "import rushlight; rushlight.nn.functional.gelu(rushlight.ones(256, 128))"
+    with config.patch(cache_dir=str(tmp_path)):
+        # What this process has linked already is not made again: a fresh one makes it.
+        command = [sys.executable, "-m", "rushlight", "cache"]
+        environment = {**os.environ, "RUSHLIGHT_CACHE_DIR": str(tmp_path)}
+        subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+        assert cli.main(["cache", "--json"]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert facts["code"]["entries"] >= 1
+        assert facts["code"]["bytes"] > 1000
+        assert facts["graphs"]["entries"] == 0
+        (tmp_path / "objects" / "ab").mkdir(exist_ok=True)
+        (tmp_path / "objects" / "ab" / "tmpx").write_bytes(b"half written")
+        shown = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        assert f"code    {facts['code']['entries']} entries" in shown.stdout
+        assert cli.main(["cache", "clear", "--kind", "graphs"]) == 0
+        assert "graphs  removed 0 entries" in capsys.readouterr().out
+        assert upkeep.usage()["code"] == facts["code"]
+        assert cli.main(["cache", "clear"]) == 0
+        assert f"code    removed {facts['code']['entries']} entries" in capsys.readouterr().out
+        assert upkeep.usage()["code"]["entries"] == 0
+
+
+@pytest.mark.slow
+def test_a_warm_cache_leaves_nothing_to_compile(tmp_path: Path) -> None:
+    pytest.importorskip("llvmlite")
+    environment = {**os.environ, "RUSHLIGHT_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "rushlight", "cache", "warm", "--json"]
+    made = [
+        json.loads(subprocess.check_output(command, env=environment, text=True))["made"]
+        for _ in range(2)
+    ]
+    assert made[0] > 50
+    assert made[1] == 0
+
+
 def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     cost = {"numpy": {"cpu_seconds": 0.1, "modules": 100}, "rushlight": {"error": "ImportError: x"}}
     monkeypatch.setattr(cli, "_import_cost", lambda: cost)

@@ -10,10 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+from collections.abc import Iterator
 
 from rushlight.base.config import config
 
-__all__ = ["DiskCache", "directory", "key_of"]
+__all__ = ["KEY", "DiskCache", "directory", "key_of"]
+
+
+KEY = re.compile(r"[0-9a-f]{64}")
 
 
 def directory() -> str:
@@ -84,6 +89,18 @@ class DiskCache:
             return False
         self.used[key] = None
         return True
+
+    def entries(self) -> Iterator[tuple[str, int]]:
+        """The key and the bytes of every entry on disk."""
+        for folder, _, files in os.walk(self.root()):
+            for name in files:
+                key = os.path.basename(folder) + name
+                if KEY.fullmatch(key) is None:
+                    continue  # a writer's temporary file
+                try:
+                    yield key, os.path.getsize(os.path.join(folder, name))
+                except OSError:  # removed meanwhile
+                    continue
 
     def clear(self) -> None:
         """Remove all entries, and what writers that were killed left behind."""

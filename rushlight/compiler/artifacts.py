@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import warnings
 from dataclasses import dataclass, field
 
 from rushlight.aot.cache import ENTRIES
-from rushlight.base.diskcache import DiskCache
+from rushlight.base.diskcache import KEY, DiskCache
 from rushlight.base.errors import message
 from rushlight.codegen.cache import OBJECTS
 
@@ -25,7 +24,6 @@ MAGIC = b"rushlight-artifacts-1\n"
 DIGEST = hashlib.sha256().digest_size
 # The kinds of entries, by torch's names.
 CACHES: dict[str, DiskCache] = {"aot_autograd": ENTRIES, "inductor": OBJECTS}
-KEY = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass
