@@ -27,7 +27,7 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit python314 laws lint conformance bench libraries reference docs site index clean
+.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit sweep-export python314 laws lint conformance bench libraries reference docs site index clean
 
 help:
 	@echo "make venv         set up .venv"
@@ -39,6 +39,7 @@ help:
 	@echo "make fuzz         random programs, compiled and eager (FUZZ_AOT=20000): twenty minutes"
 	@echo "make fuzz-capture random Python programs, captured and native (FUZZ_CAPTURE=10000): half an hour"
 	@echo "make fuzz-jit     random programs, scripted and traced, and changed archives (FUZZ_SCRIPT=5000, FUZZ_ARCHIVE=5000): half an hour"
+	@echo "make sweep-export  every sample of every operator, exported and over core aten: three minutes"
 	@echo "make python314    capture on CPython 3.14, under node: two minutes"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
@@ -91,6 +92,10 @@ fuzz-aot: $(STAMP)
 
 fuzz-jit: $(STAMP)
 	FUZZ_SCRIPT=$(FUZZ_SCRIPT) FUZZ_ARCHIVE=$(FUZZ_ARCHIVE) $(BIN)/python -m pytest -q -n $(JOBS) -m slow -k test_many tests/jit $(ARGS)
+
+# Every sample of every operator as a program, and as one over core aten.
+sweep-export: $(STAMP)
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "slow or not slow" tests/export/test_ops.py $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,16 @@ def record() -> None:
             found[label] = models.results(each.module(), case)
     (HOME / "results.json").write_text(json.dumps(found) + "\n")
     print(f"programs: {len(found)}")
+    record_decomposed()
+
+
+def record_decomposed() -> None:
+    """Writes the names of ops that `run_decompositions()` takes apart, and that are no core ops."""
+    entries = torch.export.default_decompositions().keys()
+    kept = [op for op in entries if op.namespace == "aten" and torch.Tag.core not in op.tags]
+    names = sorted(str(op).removeprefix("aten.") for op in kept)
+    text = textwrap.fill(" ".join(names), 100, break_long_words=False, break_on_hyphens=False)
+    (HOME / "not_core.txt").write_text(text + "\n")
 
 
 def check(folder: Path) -> None:

@@ -26,7 +26,7 @@ from rushlight.core.functional import (
     from_functional,
     to_functional,
 )
-from rushlight.core.geometry import is_nested
+from rushlight.core.geometry import equal, is_nested
 from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.node import GraphNode
 from rushlight.core.state import LOCAL, changed
@@ -378,6 +378,13 @@ def geometry_of(value: object) -> Geometry | None:
     return sizes_of(value), strides_of(value), value._offset
 
 
+def is_same_geometry(one: Geometry | None, other: Geometry | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    pairs = zip(one[:2], other[:2], strict=True)
+    return all([equal(a, b) for a, b in pairs]) and equal((one[2],), (other[2],))
+
+
 def input_facts(
     source: Any,
     value: Any,
@@ -638,7 +645,7 @@ class Classifier:
             if isinstance(other, Tensor)
             and other is not value
             and memory_of(other) == memory_of(value)
-            and geometry_of(other) == geometry
+            and is_same_geometry(geometry_of(other), geometry)
         ]
 
 

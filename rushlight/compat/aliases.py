@@ -538,6 +538,7 @@ ALIASES: dict[str, Entry] = {
         **bare(".export.dimensions", "_DerivedDim _DimHint _DimHintType"),
         "_Dim": ".export:Dim",
         "_combine_args": ".export.shapes:bound_arguments",
+        "_IntWrapper": ".export.shapes:_IntWrapper",
     },
     "torch.export._draft_export": same(
         ".export.draft", "DraftExportReport FailureReport FailureType draft_export"

@@ -23,6 +23,7 @@ from rushlight.export.dimensions import Dim, DimHint
 from rushlight.export.driver import ExportRun, check_paths
 from rushlight.export.inputs import collect_inputs
 from rushlight.export.program import ExportedProgram
+from rushlight.export.shapes import unwrapped
 from rushlight.nn.module import Module
 from rushlight.symbolic import expressions as ex
 from rushlight.symbolic.errors import GuardOnDataDependentSymNode
@@ -176,6 +177,7 @@ def draft_export(
     >>> program.module()(torch.ones(2), torch.tensor(5))
     tensor([2., 2.])
     """
+    args, kwargs, dynamic_shapes = unwrapped(mod, args, kwargs, dynamic_shapes)
     inputs = collect_inputs(mod, args, kwargs)
     check_paths(mod, preserve_module_call_signature)
     report = DraftExportReport()

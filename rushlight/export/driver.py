@@ -22,6 +22,7 @@ from rushlight.export.naming import name_nodes
 from rushlight.export.operands import order_captured
 from rushlight.export.program import ExportedProgram
 from rushlight.export.regions import make_regions
+from rushlight.export.shapes import unwrapped
 from rushlight.export.signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -100,6 +101,7 @@ def export_module(
     asserted when the program runs; with `allow_constants`, a dim that must be constant is none."""
     from rushlight.export import strict as effects
 
+    args, kwargs, dynamic_shapes = unwrapped(mod, args, kwargs, dynamic_shapes)
     inputs = collect_inputs(mod, args, kwargs)
     check_paths(mod, preserve_module_call_signature)
     if strict:

@@ -49,7 +49,7 @@ class LeafChecks:
             if kind == "tensor":
                 call.tensor(at, record, leaf)
             elif kind == "size":
-                if type(leaf) is int:
+                if is_known(leaf):
                     call.size(record["name"], (at, None), leaf, record["form"])
                 elif not hasattr(leaf, "node"):
                     raise RuntimeError(
@@ -74,6 +74,11 @@ class LeafChecks:
         if code is None:
             code = self.codes[text] = compile(text, "<size>", "eval")
         return int(eval(code, {"math": math}, symbols))
+
+
+def is_known(size: Any) -> bool:
+    """Whether a size can be compared: a symbol of a trace is guarded by it, that of data cannot."""
+    return type(size) is int or (hasattr(size, "node") and size.node.has_hint())
 
 
 def shown_shape(shape: Sequence[Any]) -> str:
@@ -110,10 +115,9 @@ class Checking:
                 f"Unexpected number of dimensions in input at {self.where((at, None))}.shape "
                 f"(expected {shown_shape(wanted)}, got {leaf.shape})"
             )
-        if any([type(size) is not int for size in sizes]):
-            # Symbols of a trace: what holds of them is asserted there.
-            return
         for axis, (size, want) in enumerate(zip(sizes, wanted)):
+            if not is_known(size):
+                continue
             if type(want) is not int:
                 self.size(f"{record['name']}.shape[{axis}]", (at, axis), size, want)
             elif size != want:
@@ -147,13 +151,13 @@ class Checking:
 
     def learn(self, name: str, size: int, form: Record) -> None:
         """The value of the one symbol of a linear form."""
-        value, rest = divmod(size - form["offset"], form["slope"])
-        if rest:
+        above, slope = size - form["offset"], form["slope"]
+        if slope != 1 and above % slope != 0:
             raise RuntimeError(
                 f"Expected input {name} = {size} to be of the form {form['shown']}, where "
                 f"{form['root']} is an integer"
             )
-        self.symbols[form["symbol"]] = value
+        self.symbols[form["symbol"]] = above if slope == 1 else above // slope
 
     def compare(self, place: Place, size: int, form: Record) -> None:
         if "symbol" in form:

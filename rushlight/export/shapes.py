@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rushlight.base import pytree
 from rushlight.base.errors import fail
 from rushlight.base.pytree import (
     BUILTIN_TYPES,
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from rushlight.symbolic.constraints import Declaration, Solution
     from rushlight.symbolic.shapeenv import ShapeEnv
 
-__all__ = ["AdditionalInputs", "ShapePlan", "ShapesCollection", "bound_arguments", "process"]
+__all__ = [
+    "AdditionalInputs", "ShapePlan", "ShapesCollection", "bound_arguments", "process", "unwrapped",
+]  # fmt: skip
 
 # One entry of a specification: of a dimension, or of an integer.
 Entry = None | int | Dim | DimHint
@@ -378,8 +382,29 @@ def is_static(entry: Entry) -> bool:
 # ---------------------------------------------------------------- other forms of specification
 
 
+@dataclass
+class _IntWrapper:
+    """An integer that is no other: what a `ShapesCollection` can tell among equal ones."""
+
+    val: int
+    dynamism: Any = field(init=False, default=None)
+
+
+def unwrapped(
+    module: Any, args: Any, kwargs: Any, dynamic_shapes: Any
+) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+    """A call with plain integers, and what a collection says of those that had a wrapper."""
+    is_wrapped = [isinstance(leaf, _IntWrapper) for leaf in pytree.tree_leaves((args, kwargs))]
+    if any(is_wrapped):
+        if isinstance(dynamic_shapes, ShapesCollection):
+            dynamic_shapes = dynamic_shapes.dynamic_shapes(module, args, kwargs)
+        args, kwargs = pytree.tree_map_only(_IntWrapper, lambda each: each.val, (args, kwargs))
+    return args, kwargs, dynamic_shapes
+
+
 class ShapesCollection:
-    """Specifications by tensor, for inputs that are nested deeply.
+    """Specifications by tensor, for inputs that are nested deeply; integers among them go in an
+    `_IntWrapper`.
 
     >>> import rushlight as torch
     >>> x = torch.ones(3)
@@ -390,12 +415,14 @@ class ShapesCollection:
     """
 
     def __init__(self) -> None:
-        # The tensor is kept: its id is its own while it lives.
+        # What it is of is kept: its id is its own while it lives.
         self._shapes: dict[int, tuple[Any, Any]] = {}
 
     def __setitem__(self, t: Any, shape: Any) -> None:
-        if not isinstance(t, Tensor):
-            raise AssertionError(f"Cannot assign shape to non-tensor type {type(t)}")
+        if not isinstance(t, (Tensor, _IntWrapper)):
+            raise AssertionError(
+                f"Cannot assign shape to non-tensor or non-_IntWrapper type {type(t)}"
+            )
         known = self._shapes.get(id(t))
         if known is not None and known[1] != shape:
             raise AssertionError(

@@ -105,6 +105,8 @@ class Symbols:
             leaf.value, ConstantSource(leaf.source), DimDynamic.DYNAMIC
         )
         assert isinstance(leaf.spec, DimHint)
+        # Rules of ops take it for a size; what a module asks of it is a guard.
+        self.env.facts.size_like.add(expression(number))
         self.declare(leaf.source, f"inputs{leaf.path}", leaf.spec, leaf.value, expression(number))
         return number
 

@@ -31,6 +31,7 @@ from rushlight.core.recording import Recorder
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LAYER_AUTOCAST, LOCAL, changed
 from rushlight.core.tensor import Tensor
+from rushlight.export.checks import InputCheck
 from rushlight.export.origins import FunctionNames, ProgramOrigins
 from rushlight.export.state import Held
 from rushlight.fx.graph_module import GraphModule
@@ -262,6 +263,10 @@ class ModuleRun:
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if isinstance(self.module, GraphModule):
+            for hook in self.module._forward_pre_hooks.values():
+                if isinstance(hook, InputCheck):
+                    # What a program was made for holds of one that is made of it.
+                    hook(self.module, tuple(args), kwargs)
             return run_graph(self.module, args, kwargs)
         return self.module(*args, **kwargs)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+import keyword
 import linecache
 import math
 import types
@@ -341,7 +342,8 @@ class GraphWriter:
             return "device"
         if is_torch_name(getattr(obj, "__module__", None)) and hasattr(obj, "__name__"):
             path = qualified_name(obj)
-            if path.startswith("torch.ops.") or names_function(path, obj):
+            is_code = not any(map(keyword.iskeyword, path.split(".")))
+            if is_code and (path.startswith("torch.ops.") or names_function(path, obj)):
                 self.torch_paths[path] = None
                 return path
         name = self.namespace.create_name(hint, obj)

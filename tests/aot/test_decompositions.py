@@ -52,7 +52,6 @@ LEFT = {
     "a product of three": "_trilinear",
     "an order that is kept": "sort.stable",
     "numbers that are no floats": "affine_grid_generator",
-    "as many heads as there are groups": "_scaled_dot_product_flash_attention_for_cpu",
     "a window": """
         adaptive_max_pool2d grid_sampler_3d upsample_trilinear3d upsample_bicubic2d
         _upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa""",
@@ -79,6 +78,7 @@ def steps(tensor: Any) -> list[int]:
 def good_samples(op: OpOverload, dtype: Any, limit: int | None = None) -> list[tuple[Sample, Any]]:
     found = []
     for case in samples_of(op, dtype)[:limit]:
+        torch.manual_seed(0)
         try:
             found.append((case, op(*case.args, **case.kwargs)))
         except (RuntimeError, NotImplementedError, TypeError, IndexError, ValueError):
@@ -99,6 +99,7 @@ def test_equals_its_op(op: OpOverload) -> None:
     answers = 0
     for dtype in (dtypes.float64, dtypes.int64, dtypes.bool_):
         for case, wanted in good_samples(op, dtype):
+            torch.manual_seed(0)
             found = rule(*case.args, **case.kwargs)
             if found is NotImplemented:
                 continue

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import pytest
 
 import rushlight as torch
-from rushlight.aot.decompositions import tables
 from rushlight.core import dtype as dtypes
+from rushlight.core.fake import UnsupportedFakeTensorException
 from rushlight.core.op import OpOverload, Tag
 from rushlight.export import export
 from rushlight.opset import audit
 from rushlight.opset.samples.maker import has_samples, samples_of
-from tests.aot.test_decompositions import STAYS
+from rushlight.symbolic.errors import GuardOnDataDependentSymNode
 from tests.reference import store
 
 
@@ -33,19 +34,31 @@ def is_tensor(leaf):
 
 
 def is_fit(op):
-    """Ops with samples whose results are a function of the values alone."""
+    """Ops with samples that programs hold: of plain tensors, whose sizes do not depend on data."""
     return (
         has_samples(op)
         and not store.is_data_dependent(op)
-        and Tag.nondeterministic_seeded not in op.tags
         and Tag.inplace_view not in op.tags
-        and "empty" not in op.base_name
+        and "sparse" not in op.base_name
         and op.base_name not in ("set_", "resize_", "resize_as_")
     )
 
 
+def keeps_values(op):
+    """Whether results are a function of the values alone."""
+    return Tag.nondeterministic_seeded not in op.tags and "empty" not in op.base_name
+
+
 OPS = [op for op in audit.records() if is_fit(op)]
-CORE = tables.core_aten_decompositions()
+# What PyTorch takes apart on the way to core ops.
+RECORDED = Path(store.__file__).parent / "export" / "not_core.txt"
+NOT_CORE = frozenset(RECORDED.read_text().split())
+# Ops of PyTorch's list that stay, and why.
+STAYS = {
+    "_pack_padded_sequence_backward.default": "as many steps as the data says",
+}
+# Samples whose squares are no float32: the op takes the root before it rounds.
+OVERFLOWS = {("aten.std.correction", 12), ("aten.std_mean.correction", 12)}
 
 
 def assert_same(found, wanted):
@@ -54,9 +67,9 @@ def assert_same(found, wanted):
         torch.testing.assert_close(one, other, equal_nan=True)
 
 
-def check(op):
+def check(op, limit):
     checked = 0
-    for case in samples_of(op, dtypes.float32)[:2]:
+    for number, case in enumerate(samples_of(op, dtypes.float32)[:limit]):
         tensors = store.tensors_of(case)
 
         def fresh(tensors=tensors):
@@ -66,29 +79,36 @@ def check(op):
             wanted = Call(op, case)(*fresh())
         except (RuntimeError, NotImplementedError, TypeError, IndexError, ValueError):
             continue
-        program = export(Call(op, case), fresh(), strict=False)
-        assert_same(program.module()(*fresh()), wanted)
+        try:
+            program = export(Call(op, case), fresh(), strict=False)
+        except (GuardOnDataDependentSymNode, UnsupportedFakeTensorException):
+            continue
         core = program.run_decompositions()
-        assert_same(core.module()(*fresh()), wanted)
-        for node in core.graph.nodes:
-            target = node.target
-            is_open = isinstance(target, OpOverload) and target in CORE and target not in STAYS
-            assert not is_open or Tag.core in target.tags, target
+        if keeps_values(op) and (str(op), number) not in OVERFLOWS:
+            assert_same(program.module()(*fresh()), wanted)
+            assert_same(core.module()(*fresh()), wanted)
+        left = {name_of(node.target) for node in core.graph.nodes}
+        assert not left & NOT_CORE - STAYS.keys(), (op, case)
         checked += 1
     return checked
 
 
-def check_all(ops):
+def name_of(target):
+    """An overload as the list names it."""
+    return str(target).removeprefix("aten.") if isinstance(target, OpOverload) else ""
+
+
+def check_all(ops, limit=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return sum([check(op) for op in ops])
+        return sum([check(op, limit) for op in ops])
 
 
 def test_programs_of_some_ops():
-    assert check_all(OPS[::12]) > 60
+    assert check_all(OPS[::12], 2) > 60
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(12))
 def test_programs_of_all_ops(part):
-    assert check_all(OPS[part::12]) > 60
+    assert check_all(OPS[part::12]) > 300

@@ -306,6 +306,15 @@ def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> 
     return aten.mul(grad_output, aten.mul(cast(mask, grad_output.dtype), scale))
 
 
+@program("bernoulli")
+def bernoulli(self: Tensor, *, generator: Any = None) -> Any:
+    if generator is not None:
+        return NotImplemented
+    work = dtypes.float64 if self.dtype is dtypes.float64 else dtypes.float32
+    drawn = aten.rand(self.shape, dtype=work, device=self.device)
+    return cast(aten.lt(drawn, self), self.dtype)
+
+
 @program("nan_to_num")
 def nan_to_num(self: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     if self.dtype.category != dtypes.FLOAT:

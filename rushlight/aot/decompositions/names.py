@@ -20,11 +20,11 @@ TEXTS = """
 
 # Primitives that no graph of core ops holds.
 CORE_TABLE = """
-    _prelu_kernel _prelu_kernel_backward addcdiv addcmul celu clamp_max clamp_max.Tensor clamp_min
-    clamp_min.Tensor deg2rad elu_backward floor_divide floor_divide.Scalar frac gelu_backward
-    hardshrink hardshrink_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward
-    hardtanh_backward heaviside isfinite isneginf isposinf leaky_relu_backward lerp.Scalar
-    lerp.Tensor log_sigmoid_backward log_sigmoid_forward logaddexp logaddexp2 logit mish
+    _prelu_kernel _prelu_kernel_backward addcdiv addcmul bernoulli celu clamp_max clamp_max.Tensor
+    clamp_min clamp_min.Tensor deg2rad elu_backward floor_divide floor_divide.Scalar frac
+    gelu_backward hardshrink hardshrink_backward hardsigmoid hardsigmoid_backward hardswish
+    hardswish_backward hardtanh_backward heaviside isfinite isneginf isposinf leaky_relu_backward
+    lerp.Scalar lerp.Tensor log_sigmoid_backward log_sigmoid_forward logaddexp logaddexp2 logit mish
     mish_backward mvlgamma rad2deg rsub.Scalar rsub.Tensor sgn sigmoid_backward silu silu_backward
     sinc softplus softplus_backward softshrink softshrink_backward special_entr special_log_ndtr
     special_xlog1py special_xlog1py.other_scalar special_xlog1py.self_scalar tanh_backward threshold

@@ -91,10 +91,10 @@ def attention(
     attn_mask: Any = None,
     scale: Any = None,
 ) -> Any:
-    if key.shape[1] != query.shape[1]:
-        return NotImplemented
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     q, k, v = wide(query), wide(key), wide(value)
+    if key.shape[1] != query.shape[1]:
+        k, v = repeated(k, query.shape[1]), repeated(v, query.shape[1])
     scores = matrix_product(aten.mul(q, factor), aten.permute(k, swapped(k.dim(), -2, -1)))
     if is_causal:
         row = aten.unsqueeze(aten.arange(0, scores.shape[-2], 1, device=query.device), -1)
@@ -113,3 +113,11 @@ def attention(
     output = aten.permute(laid_out, [0, 2, 1, 3])
     sums = aten.add(aten.squeeze(top, -1), aten.log(aten.squeeze(total, -1)))
     return cast(output, query.dtype), sums
+
+
+def repeated(x: Any, heads: Any) -> Any:
+    """Heads for groups of queries: each as many times as a group has members."""
+    batch, groups, *rest = x.shape
+    members = heads // groups
+    wide_view = aten.expand(aten.unsqueeze(x, 2), [batch, groups, members, *rest])
+    return view_or_copy(aten.clone(wide_view), [batch, heads, *rest])

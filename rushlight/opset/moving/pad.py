@@ -56,7 +56,9 @@ def _(self: Any, pad: Any, value: Any) -> Any:
                 f"Check dimension {axis} of your input."
             )
         sizes[axis] = wanted
-    if all([width <= 0 for width in pad]):
+    # Which way widths of symbols go is asked only where it tells strides apart.
+    is_plain = geometry.is_contiguous(sizes_of(self), strides_of(self))
+    if not is_plain and all([width <= 0 for width in pad]):
         return Spec(sizes, self._dtype, geometry.like_strides(tuple(sizes), strides_of(self)))
     return Spec(sizes, self._dtype, suggested(self, sizes))
 
