@@ -131,3 +131,67 @@ def test_programs_run_in_another_process(made, tmp_path):
     text = LOADER.format(root=root, names=SAVED, folder=str(tmp_path))
     ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300)
     assert ran.stdout.startswith("same, and checked: Expected input at"), ran.stderr[-2000:]
+
+
+# The class is gone, with its source, before the program is run, saved, taken apart and exported.
+ORPHAN = """
+import gc, importlib, io, linecache, os, sys
+sys.path[:0] = [{root!r}, {folder!r}]
+import rushlight as torch
+import orphan
+model = orphan.Model()
+x, y = torch.ones(4, 3), torch.ones(7, 3)
+expected = model(y)[1].tolist()
+model.steps.zero_()
+shapes = ({{0: torch.export.Dim("batch")}},)
+program = torch.export.export(model, (x,), dynamic_shapes=shapes, strict={strict})
+
+def refuse(*args, **kwargs):
+    raise AssertionError("the module ran")
+
+for each in (orphan.Model, orphan.Inner):
+    each.forward = refuse
+os.remove(orphan.__file__)
+del model, orphan, sys.modules["orphan"]
+linecache.clearcache()
+gc.collect()
+file = io.BytesIO()
+torch.export.save(program, file)
+file.seek(0)
+loaded = torch.export.load(file)
+again = torch.export.export(program.module(), (x,), dynamic_shapes=shapes)
+tree = torch.export.unflatten(loaded)
+core = program.run_decompositions()
+print(core)
+for each in (program.module(), loaded.module(), again.module(), tree, core.module()):
+    each.load_state_dict({{**each.state_dict(), "steps": torch.zeros(())}})
+    assert each(y)[1].tolist() == expected
+print("all gave the same")
+"""
+SOURCE = """
+import rushlight as torch
+
+class Inner(torch.nn.Module):
+    def forward(self, x, *, scale):
+        return torch.cond(x.sum() > 0, lambda x: x * scale, lambda x: x - scale, (x,))
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("steps", torch.zeros(()))
+        self.inner = Inner()
+        self.plain = torch.full((3,), 2.0)
+
+    def forward(self, x):
+        self.steps.add_(1)
+        return {"size": x.shape[0], "sum": 0}, self.inner(x, scale=self.steps + 1) + self.plain
+"""
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_programs_outlive_the_class_and_its_source(strict, tmp_path):
+    (tmp_path / "orphan.py").write_text(SOURCE)
+    root = str(Path(torch.__file__).parents[1])
+    text = ORPHAN.format(root=root, folder=str(tmp_path), strict=strict)
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300)
+    assert ran.stdout.endswith("all gave the same\n"), ran.stderr[-2000:]
