@@ -116,12 +116,15 @@ from rushlight.opset.creation.sizes import broadcast_shapes as broadcast_shapes
 from rushlight.opset.moving.shape import broadcast_tensors as broadcast_tensors
 from rushlight.opset.creation.create import can_cast as can_cast
 from rushlight.opset.moving.shape import cartesian_prod as cartesian_prod
+from rushlight.opset.sparse.products import ccol_indices_copy as ccol_indices_copy
 from rushlight.opset.product.products import cdist as cdist
 from rushlight.opset.product.products import chain_matmul as chain_matmul
 from rushlight.amp import clear_autocast_cache as clear_autocast_cache
+from rushlight.opset.sparse.products import col_indices_copy as col_indices_copy
 from rushlight.compiler.compiling import compile as compile
 from rushlight.build import compiled_with_cxx11_abi as compiled_with_cxx11_abi
 from rushlight.higher_order.cond import cond as cond
+from rushlight.opset.sparse.products import crow_indices_copy as crow_indices_copy
 from rushlight.opset.creation.random import default_generator as default_generator
 from rushlight.opset.other.refused import dequantize as dequantize
 from rushlight.opset.other.methods import detach_ as detach_
@@ -165,6 +168,8 @@ from rushlight.build import has_lapack as has_lapack
 from rushlight.build import has_mkl as has_mkl
 from rushlight.build import has_openmp as has_openmp
 from rushlight.build import has_spectral as has_spectral
+from rushlight.opset.sparse.products import hsmm as hsmm
+from rushlight.opset.sparse.products import hspmm as hspmm
 from rushlight.core.process import init_num_threads as init_num_threads
 from rushlight.opset.creation.random import initial_seed as initial_seed
 from rushlight.opset.other.quantization import int_repr as int_repr
@@ -191,6 +196,7 @@ from rushlight.opset.creation.series import logspace as logspace
 from rushlight.opset.linalg.factor import lu as lu
 from rushlight.opset.creation.random import manual_seed as manual_seed
 from rushlight.opset.moving.shape import meshgrid as meshgrid
+from rushlight.opset.sparse.products import native_norm as native_norm
 from rushlight.opset.indexing.index import nonzero as nonzero
 from rushlight.opset.reduction.magnitudes import norm as norm
 from rushlight.opset.creation.random import normal as normal
@@ -230,8 +236,11 @@ from rushlight.opset.creation.random import randn as randn
 from rushlight.opset.creation.random import randn_like as randn_like
 from rushlight.opset.creation.random import randperm as randperm
 from rushlight.opset.creation.series import range as range
+from rushlight.opset.sparse.products import resize_as_sparse_ as resize_as_sparse_
 from rushlight.opset.creation.create import result_type as result_type
 from rushlight.core import return_types as return_types
+from rushlight.opset.sparse.products import row_indices_copy as row_indices_copy
+from rushlight.opset.sparse.products import saddmm as saddmm
 from rushlight.io.checkpoint import save as save
 from rushlight.opset.creation.series import scalar_tensor as scalar_tensor
 from rushlight.opset.creation.random import seed as seed
@@ -252,12 +261,14 @@ from rushlight.core.process import set_num_threads as set_num_threads
 from rushlight.core.format import set_printoptions as set_printoptions
 from rushlight.opset.creation.random import set_rng_state as set_rng_state
 from rushlight.core.state import set_warn_always as set_warn_always
+from rushlight.opset.sparse.products import smm as smm
 from rushlight.opset.sparse.compressed import sparse_bsc_tensor as sparse_bsc_tensor
 from rushlight.opset.sparse.compressed import sparse_bsr_tensor as sparse_bsr_tensor
 from rushlight.opset.sparse.compressed import sparse_compressed_tensor as sparse_compressed_tensor
 from rushlight.opset.sparse.coo import sparse_coo_tensor as sparse_coo_tensor
 from rushlight.opset.sparse.compressed import sparse_csc_tensor as sparse_csc_tensor
 from rushlight.opset.sparse.compressed import sparse_csr_tensor as sparse_csr_tensor
+from rushlight.opset.sparse.products import sspaddmm as sspaddmm
 from rushlight.opset.fourier.shorttime import stft as stft
 from rushlight.algorithms.lowrank import svd_lowrank as svd_lowrank
 from rushlight.symbolic.numbers import sym_float as sym_float
@@ -278,6 +289,7 @@ from rushlight.opset.reduction.sort import unique as unique
 from rushlight.opset.reduction.sort import unique_consecutive as unique_consecutive
 from rushlight.opset.creation.sizes import unravel_index as unravel_index
 from rushlight.core.process import use_deterministic_algorithms as use_deterministic_algorithms
+from rushlight.opset.sparse.products import values_copy as values_copy
 from rushlight.func.vmap import vmap as vmap
 from rushlight.higher_order.loops import while_loop as while_loop
 from rushlight.opset.creation.create import zeros as zeros
@@ -1777,6 +1789,7 @@ class Tensor(_Tensor):
     def resize_(self, *size: Any, memory_format: memory_format | None = ...) -> Tensor: ...
     def resize_as(self, *args: Any, **kwargs: Any) -> Any: ...
     def resize_as_(self, the_template: _Tensor, *, memory_format: memory_format | None = ...) -> Tensor: ...
+    def resize_as_sparse_(self, *args: Any, **kwargs: Any) -> Any: ...
     def resolve_conj(self) -> Tensor: ...
     def resolve_neg(self) -> Tensor: ...
     def roll(self, shifts: Sequence[_Int] | _Int, dims: Sequence[_Int] | _Int = ...) -> Tensor: ...
@@ -1836,8 +1849,10 @@ class Tensor(_Tensor):
     def sinc_(self, *args: Any, **kwargs: Any) -> Any: ...
     def sinh(self) -> Tensor: ...
     def sinh_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def slice_inverse(self, src: _Tensor, dim: _Int = ..., start: _Int | None = ..., end: _Int | None = ..., step: _Int = ...) -> Tensor: ...
     def slice_scatter(self, src: _Tensor, dim: _Int = ..., start: _Int | None = ..., end: _Int | None = ..., step: _Int = ...) -> Tensor: ...
     def slogdet(self) -> builtins.tuple[Tensor, Tensor]: ...
+    def smm(self, *args: Any, **kwargs: Any) -> Any: ...
     def softmax(self, dim: _Int, dtype: dtype | None = ...) -> Tensor: ...
     @overload
     def sort(self, dim: _Int = ..., descending: builtins.bool = ...) -> builtins.tuple[Tensor, Tensor]: ...
@@ -1868,6 +1883,7 @@ class Tensor(_Tensor):
     def squeeze_(self, dim: _Int) -> Tensor: ...
     @overload
     def squeeze_(self, *dim: Any) -> Tensor: ...
+    def sspaddmm(self, *args: Any, **kwargs: Any) -> Any: ...
     @overload
     def std(self, unbiased: builtins.bool = ...) -> Tensor: ...
     @overload
@@ -1920,6 +1936,7 @@ class Tensor(_Tensor):
     def to(self, other: Any, non_blocking: builtins.bool = ..., copy: builtins.bool = ..., memory_format: memory_format | None = ...) -> Tensor: ...
     def to_dense(self, dtype: dtype | None = ..., *, masked_grad: builtins.bool | None = ...) -> Tensor: ...
     def to_mkldnn(self, *args: Any, **kwargs: Any) -> Any: ...
+    def to_padded_tensor(self, *args: Any, **kwargs: Any) -> Any: ...
     @overload
     def to_sparse(self, sparse_dim: _Int) -> Tensor: ...
     @overload

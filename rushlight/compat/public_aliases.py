@@ -189,26 +189,14 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         ),
         "solve": ".sparse:spsolve",
     },
-    "torch.fx.passes.splitter_base": refuse(
-        STORED,
-        "FxNetAccNodesFinder FxNetSplitterInternalError NodeEvent NodeEventTracker "
-        "SplitResult Subgraph generate_inputs_for_submodules",
-    ),
-    "torch.fx.passes.param_fetch": refuse(
-        STORED, "default_matching extract_attrs_for_lowering lift_lowering_attrs_to_nodes"
-    ),
+    "torch.fx.passes.splitter_base": {"*": ".fx.passes.splitter_base"},
+    "torch.fx.passes.param_fetch": {"*": ".fx.passes.param_fetch"},
     "torch.fx.passes.regional_inductor": refuse(COMPILER, "regional_inductor"),
     "torch.fx.passes.regional_inductor_invoke_subgraph": refuse(
         COMPILER, "regional_inductor_invoke_subgraph"
     ),
     "torch.fx.passes.reinplace": refuse(COMPILER, "reinplace"),
-    "torch.fx.experimental.meta_tracer": refuse(
-        COMPILER,
-        "MetaAttribute MetaDeviceAttribute MetaProxy MetaTracer embedding_override "
-        "functional_relu_override gen_constructor_wrapper manual_meta_overrides "
-        "nn_layernorm_override proxys_to_metas symbolic_trace torch_abs_override "
-        "torch_nn_relu_override torch_relu_override torch_where_override",
-    ),
+    "torch.fx.experimental.meta_tracer": ".fx.passes.meta_tracer",
     "torch.fx.experimental.dynamic_spec": refuse(
         COMPILER,
         "DictSpec IntVar IntermediateSpec LeafIntSpec LeafSpec ObjectSpec ParamsSpec SeqSpec "
@@ -221,20 +209,26 @@ PUBLIC_ALIASES: dict[str, Entry] = {
     ),
     "torch.fx.experimental.schema_type_annotation": refuse(STORED, "AnnotateTypesWithSchema"),
     "torch.fx.proxy": refuse(COMPILER, "MetaProxy"),
-    "torch.fx.traceback": refuse(
-        COMPILER,
+    "torch.fx.traceback": named(
+        ".fx.provenance",
         "NodeSource NodeSourceAction get_current_replay_node get_graph_provenance_json "
         "set_current_replay_node",
     ),
-    "torch.fx.passes.split_module": refuse(STORED, "split_module_simple"),
+    "torch.fx.passes.split_module": named(".fx.passes.annotating", "split_module_simple"),
     "torch.fx.passes.split_utils": refuse(STORED, "move_non_tensor_nodes_on_boundary"),
-    "torch.fx.experimental.symbolic_shapes": refuse(
-        COMPILER,
-        "SYMPY_INTERP Specialization SubclassSymbolicContext SymIntEqByExpr "
-        "SymIntSymbolicContext TrackedFake ValueRangesSLoc canonicalize_bool_expr "
-        "check_consistent compute_unbacked_bindings create_contiguous is_accessor_node "
-        "is_symbol_binding_fx_node rebind_unbacked resolve_unbacked_bindings",
-    ),
+    "torch.fx.experimental.symbolic_shapes": {
+        **named(
+            ".fx.symbols",
+            "CURRENT_NODE_KEY SHAPEENV_EVENT_KEY SymIntEqByExpr check_consistent create_contiguous "
+            "is_symbol_binding_fx_node",
+        ),
+        **refuse(
+            COMPILER,
+            "SYMPY_INTERP Specialization SubclassSymbolicContext SymIntSymbolicContext TrackedFake "
+            "ValueRangesSLoc canonicalize_bool_expr compute_unbacked_bindings is_accessor_node "
+            "rebind_unbacked resolve_unbacked_bindings",
+        ),
+    },
     "torch.fx.experimental.proxy_tensor": {
         **refuse(
             COMPILER,
@@ -244,11 +238,12 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         **named(".types", "py_sym_types"),
     },
     "torch.fx.experimental.sym_node": {
-        **refuse(
-            COMPILER,
-            "DynamicInt magic_methods method_to_operator sym_acos sym_asin sym_atan sym_cos "
-            "sym_cosh sym_log2 sym_sin sym_sinh sym_tan sym_tanh",
+        **named(
+            ".fx.symbols",
+            "magic_methods method_to_operator sym_acos sym_asin sym_atan sym_cos sym_cosh sym_log2 "
+            "sym_sin sym_sinh sym_tan sym_tanh",
         ),
+        **refuse(COMPILER, "DynamicInt"),
         **named(".symbolic.numbers", "sym_sqrt"),
     },
     "torch.fx.experimental.optimization": {
@@ -330,11 +325,13 @@ PUBLIC_ALIASES: dict[str, Entry] = {
     },
     "torch.fx.passes.pass_manager": ".fx.passes.pass_manager",
     "torch.fx.experimental.merge_matmul": ".fx.passes.merge_matmul",
-    "torch.fx.experimental.debug": refuse(STORED, "set_trace"),
-    "torch.fx.passes.utils.matcher_with_name_node_map_utils": refuse(
-        STORED, "SubgraphMatcherWithNameNodeMap"
+    "torch.fx.experimental.debug": named(".fx.passes.annotating", "set_trace"),
+    "torch.fx.passes.utils.matcher_with_name_node_map_utils": named(
+        ".fx.passes.annotating", "SubgraphMatcherWithNameNodeMap"
     ),
-    "torch.fx.passes.annotate_getitem_nodes": refuse(STORED, "annotate_getitem_nodes"),
+    "torch.fx.passes.annotate_getitem_nodes": named(
+        ".fx.passes.annotating", "annotate_getitem_nodes"
+    ),
     "torch.fx.passes.graph_transform_observer": refuse(STORED, "GraphTransformObserver"),
     "torch.backends.xeon.run_cpu": refuse(VENDOR, "create_args main"),
     "torch.optim.adamw": {"AdamW": ".optim:AdamW", **STEP_FUNCTIONS["torch.optim.adamw"]},

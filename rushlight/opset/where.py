@@ -424,6 +424,7 @@ ATTRIBUTES: dict[str, str] = {
         _coalesced_ _dimI _dimV _indices _nnz _values coalesce dense_dim indices is_coalesced
         sparse_dim values
     """,
+    "sparse.products": "resize_as_sparse_ smm sspaddmm to_padded_tensor",
     "view.copies": "narrow_copy",
     "view.diagonal": "diag diag_embed diagflat trace tril tril_ triu triu_",
 }
@@ -465,5 +466,9 @@ FUNCTIONS: dict[str, str] = {
         sparse_csr_tensor
     """,
     "sparse.coo": "sparse_coo_tensor",
+    "sparse.products": """
+        ccol_indices_copy col_indices_copy crow_indices_copy hsmm hspmm native_norm
+        resize_as_sparse_ row_indices_copy saddmm smm sspaddmm values_copy
+    """,
     "view.diagonal": "tril_indices triu_indices",
 }

@@ -211,6 +211,9 @@ RULES = {
     "sum": nested_sum,
     "unbind": NestedTensor.unbind,
     "size": NestedTensor.size,
+    "to_padded_tensor": lambda self, padding, output_size=None: to_padded_tensor(
+        self, padding, output_size
+    ),
     "_test_autograd_multiple_dispatch": self_test,
 }
 

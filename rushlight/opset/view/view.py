@@ -737,7 +737,6 @@ slice_inverse = view(
     lower=refuse("it answers memory beyond its operand's"),
     copied=False,
     batch="view",
-    method=False,
     shape=lambda self, src, dim, start, end, step: (
         sizes_of(src),
         strides_of(src),
