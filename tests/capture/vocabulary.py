@@ -204,6 +204,7 @@ def tensor_names() -> dict[str, Any]:
         return weight.grad * 2
 
     def hooked(y: Any, log: Any) -> Any:
+        weight.grad = None
         z = weight * y.detach()
         handle = z.register_hook(lambda g: log.append(tuple(g.shape)))
         z.sum().backward()
