@@ -173,10 +173,12 @@ class OptimizedModule(Module):
             del fields[name]
         fields["_modules"]["_orig_mod"] = module
         fields["_call_whole"] = capture.function(call_module)
-        # Without hooks the module's own forward is the frame, as where forward itself is called.
-        fields["_call_forward"] = None
+        # Without hooks the class's own forward is the frame, as where forward itself is called.
+        fields["_plain_forward"] = fields["_call_plainly"] = None
         if modules.has_plain_forward(module):
-            fields["_call_forward"] = capture.function(type(module).forward)  # type: ignore[arg-type]
+            function: Any = type(module).forward
+            fields["_plain_forward"] = function
+            fields["_call_plainly"] = capture.function(function)
         fields["_is_made"] = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -185,10 +187,16 @@ class OptimizedModule(Module):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         fields = self.__dict__
         module = fields["_modules"]["_orig_mod"]
-        call = fields["_call_forward"]
-        if call is None or not modules.is_called_plainly(module):
-            call = fields["_call_whole"]
-        return call(module, *args, **kwargs)
+        if (
+            type(module).forward is not fields["_plain_forward"]
+            or "forward" in module.__dict__
+            or not modules.is_called_plainly(module)
+        ):
+            return fields["_call_whole"](module, *args, **kwargs)
+        if kwargs or len(args) != 1:
+            return fields["_call_plainly"](module, *args, **kwargs)
+        # Nothing to pack and unpack: the call that is made most.
+        return fields["_call_plainly"](module, args[0])
 
     def __getattr__(self, name: str) -> Any:
         module = self.__dict__["_modules"]["_orig_mod"]

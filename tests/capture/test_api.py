@@ -280,3 +280,55 @@ def test_report(tmp_path):
     assert "graph 1" in page
     page.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+
+
+class Linear(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+class Fivefold(Linear):
+    def forward(self, x):
+        return x * 5
+
+
+class Called(Linear):
+    def __call__(self, x):
+        return x * 9
+
+
+def of_the_object(module, patch):
+    module.forward = lambda x: x * 3
+
+
+def another_class(module, patch):
+    module.__class__ = Fivefold
+
+
+def of_the_class(module, patch):
+    patch.setattr(Linear, "forward", lambda self, x: x * 7)
+
+
+def another_call(module, patch):
+    module.__class__ = Called
+
+
+@pytest.mark.parametrize("change", [of_the_object, another_class, of_the_class, another_call])
+def test_a_compiled_module_follows_a_forward_that_is_replaced(change, monkeypatch):
+    module, x = Linear(), torch.ones(2)
+    compiled = torch.compile(module, backend="eager")
+    before = module(x)
+    for _ in range(3):
+        assert torch.equal(compiled(x), before)
+    with monkeypatch.context() as patch:
+        change(module, patch)
+        for _ in range(3):
+            assert torch.equal(compiled(x), module(x))
+    module.__dict__.pop("forward", None)
+    module.__class__ = Linear
+    for _ in range(3):
+        assert torch.equal(compiled(x), before) and torch.equal(compiled(x=x), before)
