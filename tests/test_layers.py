@@ -46,6 +46,8 @@ NAMED_ABOVE = {
     ("io/checkpoint.py", "rushlight.nn.functional"),
     # Ranks and sizes are asked of process groups where a program has any.
     ("data/distributed.py", "rushlight.distributed"),
+    # torch: training over processes is among the modules.
+    ("nn/parallel.py", "rushlight.distributed.ddp"),
 }
 
 

@@ -13,27 +13,20 @@ def grouped(names: str) -> dict[str, str]:
 
 
 DISTRIBUTED: dict[str, Entry] = {
-    "torch.distributed.algorithms.ddp_comm_hooks": grouped(
-        "DDPCommHookType register_ddp_comm_hook"
-    ),
+    "torch.distributed.algorithms.ddp_comm_hooks": {"*": ".distributed.comm_hooks"},
     "torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook": grouped(
         "hook_with_zero_step hook_with_zero_step_interleaved"
     ),
-    "torch.distributed.algorithms.ddp_comm_hooks.debugging_hooks": grouped("noop_hook"),
-    "torch.distributed.algorithms.ddp_comm_hooks.default_hooks": grouped(
-        "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook "
-        "fp16_compress_wrapper"
-    ),
+    "torch.distributed.algorithms.ddp_comm_hooks.debugging_hooks": {"*": ".distributed.comm_hooks"},
+    "torch.distributed.algorithms.ddp_comm_hooks.default_hooks": {"*": ".distributed.comm_hooks"},
     "torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": grouped(
         "PostLocalSGDState post_localSGD_hook"
     ),
-    "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook": grouped(
-        "PowerSGDState batched_powerSGD_hook powerSGD_hook"
-    ),
+    "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook": {"*": ".distributed.powersgd"},
     "torch.distributed.algorithms.ddp_comm_hooks.quantization_hooks": grouped(
         "quantization_perchannel_hook quantization_pertensor_hook"
     ),
-    "torch.distributed.algorithms.join": grouped("Join JoinHook Joinable"),
+    "torch.distributed.algorithms.join": {"*": ".distributed.join"},
     "torch.distributed.algorithms.model_averaging.averagers": grouped(
         "ModelAverager PeriodicModelAverager"
     ),

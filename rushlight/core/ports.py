@@ -112,6 +112,11 @@ native_draw: Callable[..., Any] = nothing
 # The class Module, once `nn` is loaded.
 module_type: type | None = None
 
+# -- distributed -----------------------------------------------------------------------------------
+
+# Batch norm over the batches of all processes; None where there is no process group.
+synced_norm: Callable[..., Any] | None = None
+
 
 PORTS = frozenset(__annotations__)
 # Port -> the namespaces that have a global for it, and its name there.

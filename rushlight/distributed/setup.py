@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.base.errors import error
+from rushlight.core import ports
 from rushlight.distributed import mpi
 from rushlight.distributed.algorithms import Link, barrier, broadcast
 from rushlight.distributed.engine import Engine, Steps, Task
@@ -29,6 +30,7 @@ from rushlight.distributed.groups import (
 )
 from rushlight.distributed.rendezvous import Meeting, meet
 from rushlight.distributed.stores import HashStore, PrefixStore, Store, TCPStore
+from rushlight.distributed.syncnorm import synced_norm
 from rushlight.distributed.watch import Watch
 
 __all__ = [
@@ -161,6 +163,7 @@ def init_process_group(
     meeting = meet(init_method, rank, world_size, store, limit)
     world = open_world(meeting, limit)
     WORLDS.append(world)
+    ports.fill(synced_norm=synced_norm)
     GroupMember.WORLD = add_group(range(meeting.size), limit, name, group_name and str(group_name))
     if name != Backend.MPI and backend is not None and meeting.rank == 0 and meeting.size > 1:
         log.warning("backend %r: collectives run on MPI, on the CPU", str(backend))
@@ -363,6 +366,7 @@ def destroy_process_group(group: Any = None) -> None:
     if not whole:
         BROKEN.append(world)
     WORLDS.clear()
+    ports.fill(synced_norm=None)
     GroupMember.WORLD = None
 
 

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from rushlight.core import dtype as dtypes
+from rushlight.core import ports
 from rushlight.core.parameter import Parameter
 from rushlight.nn import functional as F
 from rushlight.nn.module import Module
@@ -226,6 +227,12 @@ class SyncBatchNorm(BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
         if input.shape[1] == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def forward(self, input: Any) -> Any:
+        if not self.training or ports.synced_norm is None:
+            return super().forward(input)
+        self.check_input_dim(input)
+        return ports.synced_norm(self, input)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

@@ -174,4 +174,5 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
             metadata[key[len(prefix) :]] = metadata.pop(key)
 
 
-__getattr__, __dir__ = namespace(__name__, refused={"RL0013": "DistributedDataParallel"})
+# torch: training over processes is among the modules.
+__getattr__, __dir__ = namespace(__name__, {"DistributedDataParallel": "rushlight.distributed.ddp"})
