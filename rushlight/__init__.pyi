@@ -110,6 +110,7 @@ from rushlight.amp import autocast as autocast
 from rushlight.amp import autocast_decrement_nesting as autocast_decrement_nesting
 from rushlight.amp import autocast_increment_nesting as autocast_increment_nesting
 from rushlight.opset.creation.series import bartlett_window as bartlett_window
+from rushlight.opset.other.older import batch_norm_update_stats as batch_norm_update_stats
 from rushlight.opset.creation.series import blackman_window as blackman_window
 from rushlight.opset.moving.shape import block_diag as block_diag
 from rushlight.opset.creation.sizes import broadcast_shapes as broadcast_shapes
@@ -196,6 +197,7 @@ from rushlight.opset.creation.series import logspace as logspace
 from rushlight.opset.linalg.factor import lu as lu
 from rushlight.opset.creation.random import manual_seed as manual_seed
 from rushlight.opset.moving.shape import meshgrid as meshgrid
+from rushlight.opset.other.older import mkldnn_convolution as mkldnn_convolution
 from rushlight.opset.sparse.products import native_norm as native_norm
 from rushlight.opset.indexing.index import nonzero as nonzero
 from rushlight.opset.reduction.magnitudes import norm as norm
@@ -272,6 +274,7 @@ from rushlight.opset.sparse.products import sspaddmm as sspaddmm
 from rushlight.opset.fourier.shorttime import stft as stft
 from rushlight.algorithms.lowrank import svd_lowrank as svd_lowrank
 from rushlight.symbolic.numbers import sym_float as sym_float
+from rushlight.opset.other.older import sym_fresh_size as sym_fresh_size
 from rushlight.symbolic.numbers import sym_int as sym_int
 from rushlight.symbolic.numbers import sym_ite as sym_ite
 from rushlight.symbolic.numbers import sym_max as sym_max

@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
+from rushlight.base.errors import error
 from rushlight.base.lazy import namespace
 from rushlight.base.refusals import refused
 
@@ -148,10 +149,72 @@ class CudaBackend(Backend):
 
 
 MATH, FLASH = 0, 1
-REFUSED_CUDA = (
-    "SDPAParams blas_workspace_size cuBLASModule cuFFTPlanCache cuFFTPlanCacheAttrContextProp "
-    "cuFFTPlanCacheManager cublas_workspace_size cublaslt_workspace_size cufft_plan_cache"
-)
+REFUSED_CUDA = "SDPAParams blas_workspace_size cublas_workspace_size cublaslt_workspace_size"
+
+
+class cuFFTPlanCacheAttrContextProp:
+    """A property that is read and written by functions of the object's `device_index`; a text in
+    place of the writing one says why it cannot be written."""
+
+    def __init__(self, getter: Any, setter: Any) -> None:
+        self.getter = getter
+        self.setter = setter
+
+    def __get__(self, obj: Any, objtype: Any) -> Any:
+        return self.getter(obj.device_index)
+
+    def __set__(self, obj: Any, val: Any) -> None:
+        if isinstance(self.setter, str):
+            raise RuntimeError(self.setter)
+        self.setter(obj.device_index, val)
+
+
+def no_plans(*args: Any) -> NoReturn:
+    raise error("RL1209", RuntimeError)
+
+
+class cuFFTPlanCache:
+    """The plans of one device, of which there is none."""
+
+    def __init__(self, device_index: int) -> None:
+        self.device_index = device_index
+
+    size = cuFFTPlanCacheAttrContextProp(
+        no_plans,
+        ".size is a read-only property showing the number of plans currently in the cache. To "
+        "change the cache capacity, set cufft_plan_cache.max_size.",
+    )
+    max_size = cuFFTPlanCacheAttrContextProp(no_plans, no_plans)
+
+    def clear(self) -> None:
+        no_plans()
+
+
+class cuFFTPlanCacheManager:
+    """The plans of all devices; as one cache, those of the current device."""
+
+    def __getitem__(self, device: Any) -> Any:
+        raise RuntimeError(
+            "cufft_plan_cache: expected 0 <= device index < 0, but got device with index "
+            f"{getattr(device, 'index', device)}"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("size", "max_size", "clear"):
+            raise error("RL1209", AssertionError)
+        raise AttributeError(name)
+
+
+class cuBLASModule:
+    """Switches of products on a device, as `torch.backends.cuda.matmul` has them."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(cuda.matmul, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not hasattr(cuda.matmul, name):
+            raise AttributeError("Unknown attribute " + name)
+        setattr(cuda.matmul, name, value)
 
 
 def forms_of_attention() -> dict[int, bool]:
@@ -174,6 +237,11 @@ cpu = Backend("cpu", available=True)
 cpu.get_cpu_capability = cpu_capability  # type: ignore[attr-defined]
 cuda = CudaBackend(
     "cuda",
+    cuBLASModule=cuBLASModule,
+    cuFFTPlanCache=cuFFTPlanCache,
+    cuFFTPlanCacheAttrContextProp=cuFFTPlanCacheAttrContextProp,
+    cuFFTPlanCacheManager=cuFFTPlanCacheManager,
+    cufft_plan_cache=cuFFTPlanCacheManager(),
     matmul=Backend(
         "cuda.matmul",
         allow_tf32=False,

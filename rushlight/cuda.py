@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from rushlight.base.errors import OutOfMemoryError, error
 from rushlight.base.lazy import namespace
+from rushlight.core.device import device as Device
 
 __all__ = [
     "Event", "OutOfMemoryError", "Stream", "device", "device_count", "empty_cache",
@@ -153,6 +154,31 @@ default_generators: tuple[Any, ...] = ()
 has_half = has_magma = False
 
 
+def set_device(device: Any) -> None:
+    """Negative numbers choose nothing."""
+    place = Device(device) if isinstance(device, str) else device
+    index = place if isinstance(place, int) else getattr(place, "index", None)
+    if index is None or index >= 0:
+        absent()
+
+
+def set_stream(stream: Any) -> None:
+    """None chooses nothing."""
+    if stream is not None:
+        absent()
+
+
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Kept by torch for the time when a device is used: that never comes."""
+
+
+class cudaStatus:
+    """Numbers by which CUDA says how a call went."""
+
+    SUCCESS = 0
+    ERROR_NOT_READY = 34
+
+
 class Stream:
     """A queue of a device: cannot be made."""
 
@@ -222,12 +248,12 @@ REFUSED = (
     "DoubleStorage DoubleTensor ExternalStream FloatStorage FloatTensor GreenContext HalfStorage "
     "HalfTensor IntStorage IntTensor LongStorage LongTensor MemPool ShortStorage ShortTensor "
     "caching_allocator_alloc caching_allocator_delete can_device_access_peer "
-    "change_current_allocator check_error clock_rate cudaStatus cudart current_blas_handle "
+    "change_current_allocator check_error clock_rate cudart current_blas_handle "
     "current_solver_handle device_memory_used get_allocator_backend get_device_capability "
     "get_device_name get_device_properties get_per_process_memory_fraction get_rng_state "
     "get_stream_from_external get_sync_debug_mode graph graph_pool_handle init initial_seed "
     "ipc_collect make_graphed_callables mem_get_info memory_summary memory_usage power_draw "
-    "set_device set_per_process_memory_fraction set_rng_state set_stream set_sync_debug_mode "
+    "set_per_process_memory_fraction set_sync_debug_mode "
     "synchronize temperature use_mem_pool utilization current_device current_stream default_stream"
 )
 

@@ -7,11 +7,14 @@ Masked-out elements of a result that keeps its shape hold whatever that fill giv
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from rushlight.base.errors import MissingFeature
 from rushlight.core.dtype import COMPLEX, FLOAT, bool_, iinfo
 from rushlight.opset import functions
+from rushlight.subclasses import masked
+from rushlight.subclasses.masked import MaskedTensor, is_masked_tensor
 
 __all__ = [
     "MaskedTensor", "amax", "amin", "argmax", "argmin", "as_masked_tensor", "cumprod", "cumsum",
@@ -279,20 +282,36 @@ def normalize(
     return masked_out(given, mask, 0) / size.clamp(min=eps)
 
 
-class MaskedTensor:
-    """Refused: a tensor that carries its mask."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise MissingFeature("MaskedTensor", code="RL0406")
-
-
 def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> Any:
-    return MaskedTensor(data, mask)
+    """A tensor that carries a mask, of copies of what is given."""
+    return MaskedTensor(data, mask, requires_grad)
 
 
 def as_masked_tensor(data: Any, mask: Any) -> Any:
-    return MaskedTensor(data, mask)
+    """A tensor that carries a mask, through which gradients reach `data`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        MaskedTensor(data.detach(), mask)
+    return masked.with_mask(data.clone(), mask)
 
 
-def is_masked_tensor(obj: Any, /) -> bool:
-    return isinstance(obj, MaskedTensor)
+def all_of(input: Any, dim: Any = None, *, keepdim: bool = False, mask: Any) -> Any:
+    given = functions.where(mask, input != 0, True)
+    return functions.all(given) if dim is None else functions.all(given, dim, keepdim)
+
+
+masked.REDUCTIONS.update(
+    {
+        "sum": sum, "mean": mean, "prod": prod, "amax": amax, "amin": amin, "std": std,
+        "var": var,
+        "all": all_of,
+    }
+)  # fmt: skip
+masked.NORMALISED.update(
+    {
+        name: lambda self, dim, *given, function=function, **named: masked.with_mask(
+            function(self.get_data(), dim, mask=self.get_mask()), self.get_mask()
+        )
+        for name, function in (("softmax", softmax), ("log_softmax", log_softmax))
+    }
+)

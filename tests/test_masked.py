@@ -67,5 +67,3 @@ def test_gradients_reach_what_the_mask_leaves():
 def test_what_does_not_fit_is_refused():
     with pytest.raises(IndexError, match="dimensionality"):
         masked.sum(X, mask=MASK[None])
-    with pytest.raises(NotImplementedError, match="MaskedTensor"):
-        masked.masked_tensor(X, MASK)

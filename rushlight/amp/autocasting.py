@@ -211,6 +211,17 @@ def autocast_decrement_nesting() -> int:
     return CHOICES.nesting
 
 
+def autocast_decorator(autocast_instance: Any, func: Any) -> Any:
+    """A function that runs within an `autocast`."""
+
+    @wraps(func)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        with autocast_instance:
+            return func(*args, **kwargs)
+
+    return decorated
+
+
 class autocast:
     """Runs products in low precision and delicate ops in float32, for a block or a function.
 

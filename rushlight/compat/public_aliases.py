@@ -64,12 +64,12 @@ ROOT: dict[str, str] = {
         "AliasDb ArgumentSpec BufferDict CallStack Capsule "
         "Code CompleteArgumentSpec ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable "
         "DeserializationStorageContext ExecutionPlan Gradient GraphExecutorState IODescriptor "
-        "InferredType LiteScriptModule LockingLogger ModuleDict NoopLogger OperatorInfo "
+        "LiteScriptModule LockingLogger ModuleDict NoopLogger OperatorInfo "
         "ParameterDict ScriptClass ScriptClassFunction ScriptDictIterator ScriptDictKeyIterator "
         "ScriptListIterator ScriptModuleSerializer ScriptObject ScriptObjectProperty "
         "SerializationStorageContext StaticModule TracingState "
         "import_ir_module import_ir_module_from_buffer merge_type_from_type_comment "
-        "parse_type_comment unify_type_list",
+        "parse_type_comment",
     ),
     **named(".io.records", "PyTorchFileReader PyTorchFileWriter"),
     **named(".core.streams", "Event Stream"),
@@ -78,8 +78,7 @@ ROOT: dict[str, str] = {
     **refuse(
         DEVICE,
         "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt "
-        "batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats "
-        "batch_norm_update_stats",
+        "batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats",
     ),
     **refuse(
         VENDOR,
@@ -87,11 +86,11 @@ ROOT: dict[str, str] = {
         "cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler "
         "miopen_batch_norm miopen_convolution miopen_convolution_add_relu miopen_convolution_relu "
         "miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution miopen_rnn "
-        "mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights "
+        "mkldnn_adaptive_avg_pool2d mkldnn_linear_backward_weights "
         "mkldnn_max_pool2d mkldnn_max_pool3d",
     ),
     **refuse(QUANTIZED, "choose_qparams_optimized"),
-    **refuse(COMPILER, "sym_fresh_size"),
+    **named(".jit.ir.inferred", "InferredType unify_type_list"),
 }
 
 _STEPS = "adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd"
@@ -281,15 +280,14 @@ PUBLIC_ALIASES: dict[str, Entry] = {
             "shared_cache storage_from_cache",
         ),
     },
-    "torch.amp.autocast_mode": refuse(COMPILER, "autocast_decorator"),
+    "torch.amp.autocast_mode": named(".amp.autocasting", "autocast_decorator"),
     "torch.amp.grad_scaler": named(".amp.scaler", "OptState"),
     "torch.autograd": {
         **refuse("RL0001", "NestedIOFunction"),
         **refuse(COMPILER, "enforce_grad_layout_policy"),
     },
     "torch.autograd.variable": {"VariableMeta": ".autograd:VariableType"},
-    "torch.optim": refuse("RL0001", "swap_in_optimizer_params_and_state"),
-    "torch.nn.modules.module": refuse("RL0001", "register_module_backward_hook"),
+    "torch.optim": named(".optim.swapping", "swap_in_optimizer_params_and_state"),
     "torch.overrides": refuse(COMPILER, "redispatch_function"),
     # ------------------------------------------------------------ devices
     **{f"torch.cuda.{name}": {"*": ".cuda"} for name in ("graphs", "memory", "random", "streams")},

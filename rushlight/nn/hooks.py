@@ -19,6 +19,7 @@ from rushlight.nn.module import (
     GLOBAL_BACKWARD_PRE_HOOKS,
     GLOBAL_FORWARD_HOOKS,
     GLOBAL_FORWARD_PRE_HOOKS,
+    GLOBAL_OLDER_HOOKS,
 )
 
 __all__ = ["call_with_hooks"]
@@ -162,7 +163,8 @@ def attach_to_last_node(module: Any, result: Any) -> None:
     node = first.grad_fn
     if node is None:
         return
-    for hook in module._backward_hooks.values():
+    own = module._backward_hooks.values() if module._is_full_backward_hook is False else ()
+    for hook in (*GLOBAL_OLDER_HOOKS.values(), *own):
         node.register_hook(functools.partial(hook, module))
 
 
@@ -213,9 +215,10 @@ class Call:
         module = self.module
         self.run_pre_hooks()
         backward = None
-        older = module._is_full_backward_hook is False and module._backward_hooks
+        own_older = module._is_full_backward_hook is False and module._backward_hooks
+        older = own_older or GLOBAL_OLDER_HOOKS
         if (
-            (module._backward_hooks and not older)
+            (module._backward_hooks and not own_older)
             or module._backward_pre_hooks
             or GLOBAL_BACKWARD_HOOKS
             or GLOBAL_BACKWARD_PRE_HOOKS

@@ -31,8 +31,13 @@ from rushlight.nn.registration import (
 from rushlight.opset import functions
 
 __all__ = [
-    "Buffer", "Module", "register_module_forward_hook", "register_module_forward_pre_hook",
-    "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
+    "Buffer",
+    "Module",
+    "register_module_backward_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
 ]  # fmt: skip
 
 EXTRA_STATE = "_extra_state"
@@ -80,6 +85,7 @@ GLOBAL_FORWARD_HOOKS: HookDict = HookDict()
 GLOBAL_FORWARD_PRE_HOOKS: HookDict = HookDict()
 GLOBAL_BACKWARD_HOOKS: HookDict = HookDict()
 GLOBAL_BACKWARD_PRE_HOOKS: HookDict = HookDict()
+GLOBAL_OLDER_HOOKS: HookDict = HookDict()
 
 
 class Module:
@@ -252,6 +258,7 @@ class Module:
             or GLOBAL_FORWARD_PRE_HOOKS
             or GLOBAL_BACKWARD_HOOKS
             or GLOBAL_BACKWARD_PRE_HOOKS
+            or GLOBAL_OLDER_HOOKS
             or "_compiled_call_impl" in fields
         ):
             return self.forward(*args, **kwargs)
@@ -819,7 +826,22 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call a hook with the gradients of every module's inputs and outputs."""
+    if GLOBAL_OLDER_HOOKS:
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module "
+            "hook. Please use only one of them."
+        )
     return add(GLOBAL_BACKWARD_HOOKS, hook, False)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """torch: the older form; it sees the gradients of the last node of every `forward`."""
+    if GLOBAL_BACKWARD_HOOKS:
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module "
+            "hook. Please use only one of them."
+        )
+    return add(GLOBAL_OLDER_HOOKS, hook, False)
 
 
 def conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:

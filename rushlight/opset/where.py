@@ -452,6 +452,7 @@ FUNCTIONS: dict[str, str] = {
     """,
     "other.asserts": "_assert",
     "other.methods": "detach_ get_device",
+    "other.older": "batch_norm_update_stats mkldnn_convolution sym_fresh_size",
     "other.quantization": """
         int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale
         q_zero_point

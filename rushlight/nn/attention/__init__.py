@@ -17,8 +17,11 @@ from rushlight.opset import functions
 __all__ = [
     "WARN_FOR_UNFUSED_KERNELS",
     "SDPBackend",
+    "activate_flash_attention_impl",
     "current_flash_attention_impl",
     "list_flash_attention_impls",
+    "register_flash_attention_impl",
+    "restore_flash_attention_impl",
     "sdpa_kernel",
 ]  # fmt: skip
 
@@ -26,13 +29,45 @@ __all__ = [
 WARN_FOR_UNFUSED_KERNELS = False
 
 
+# Functions that put kernels of others in place, by name, and the one whose kernels are.
+REGISTERED: dict[str, Any] = {}
+ACTIVE: list[tuple[str, Any]] = []
+
+
+def register_flash_attention_impl(impl: str, *, register_fn: Any) -> None:
+    """Name a function that registers kernels; it may return what has a method `remove`."""
+    REGISTERED[impl] = register_fn
+
+
+def activate_flash_attention_impl(impl: str) -> None:
+    """Call the function of a name, in place of what was activated before."""
+    if ACTIVE:
+        restore_flash_attention_impl()
+    if impl not in REGISTERED:
+        raise ValueError(
+            f"Unknown flash attention impl '{impl}'. Available implementations: "
+            f"{list_flash_attention_impls()}"
+        )
+    handle = REGISTERED[impl]()
+    if handle is not None:
+        ACTIVE.append((impl, handle))
+
+
+def restore_flash_attention_impl() -> None:
+    """Take back what was activated."""
+    if ACTIVE:
+        ACTIVE.pop()[1].remove()
+    else:
+        warnings.warn("no attention of others was activated", stacklevel=2)
+
+
 def list_flash_attention_impls() -> list[str]:
-    """Kernels of devices that could be registered: none."""
-    return []
+    """The names that were registered."""
+    return sorted(REGISTERED)
 
 
 def current_flash_attention_impl() -> str | None:
-    return None
+    return ACTIVE[-1][0] if ACTIVE else None
 
 
 class SDPBackend(Enum):
@@ -386,8 +421,4 @@ def attended(
 __getattr__, __dir__ = namespace(
     __name__,
     modules=("bias", "varlen"),
-    refused={
-        "RL0011": "activate_flash_attention_impl register_flash_attention_impl "
-        "restore_flash_attention_impl"
-    },
 )
