@@ -123,6 +123,43 @@ def register_pytree_node(
     )
 
 
+# Classes whose instances are nodes without children.
+CONSTANT_NODES: set[type[Any]] = set()
+
+
+def register_constant(cls: type[Any]) -> None:
+    """Makes instances of `cls` constants of trees: parts of the spec, which says that trees with
+    others are different. Its instances have to be comparable and hashable.
+
+    >>> from dataclasses import dataclass
+    >>> from rushlight.base import pytree
+    >>> @dataclass(frozen=True)
+    ... class Config:
+    ...     width: int
+    >>> pytree.register_constant(Config)
+    >>> pytree.tree_flatten([Config(3), 4])[0]
+    [4]
+    """
+    for name, default in (("__eq__", object.__eq__), ("__hash__", None)):
+        if getattr(cls, name) is default:
+            # torch: the text.
+            raise TypeError(
+                "register_constant(cls) expects `cls` to have a non-default "
+                f"`{name}` implementation."
+            )
+    register_pytree_node(
+        cls,
+        lambda value: ([], value),
+        lambda values, value: value,
+        flatten_with_keys_fn=lambda value: ([], value),
+    )
+    CONSTANT_NODES.add(cls)
+
+
+def is_constant_class(cls: type[Any]) -> bool:
+    return cls in CONSTANT_NODES
+
+
 # Classes of named tuples -> the names that texts of specs have for them.
 NAMEDTUPLE_NAMES: dict[type[Any], str] = {}
 

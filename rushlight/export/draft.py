@@ -15,6 +15,7 @@ from typing import Any
 
 from rushlight.base import pytree
 from rushlight.capture.exc import UserError
+from rushlight.core.fake import FakeTensorMode
 from rushlight.core.modes import TorchDispatchMode
 from rushlight.core.op import OpOverload, Tag
 from rushlight.core.rng import default_generator
@@ -25,6 +26,7 @@ from rushlight.export.inputs import collect_inputs
 from rushlight.export.program import ExportedProgram
 from rushlight.export.shapes import unwrapped
 from rushlight.nn.module import Module
+from rushlight.opset.custom import kernels_of
 from rushlight.symbolic import expressions as ex
 from rushlight.symbolic.errors import GuardOnDataDependentSymNode
 from rushlight.symbolic.guards import user_stack
@@ -85,7 +87,10 @@ class Watching(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.numbers: list[Any] = []
+        # Results of custom ops, call by call.
         self.results: dict[OpOverload, list[Any]] = defaultdict(list)
+        # Those of them whose fake kernel is wrong, and in what; or that have none.
+        self.wrong: dict[OpOverload, str] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -99,13 +104,50 @@ class Watching(TorchDispatchMode):
         elif Tag.dynamic_output_shape in func.tags:
             first = result[0] if isinstance(result, (tuple, list)) else result
             self.numbers.append(int(first.shape[0]))
-        elif func.namespace not in ("aten", "prims") and not has_fake(func):
+        elif func.namespace not in ("aten", "prims") and func.composite_body() is None:
             self.results[func].append(result)
+            if not self.wrong.get(func):
+                has_one = has_fake(func)
+                reason = difference(func, args, kwargs or {}, result) if has_one else ""
+                if reason or not has_one:
+                    self.wrong[func] = reason
         return result
 
 
 def has_fake(op: OpOverload) -> bool:
-    return op.composite_body() is not None or op.rules.get("shape") is not None
+    return op.rules.get("shape") is not None or "Meta" in kernels_of(op)
+
+
+def difference(op: OpOverload, args: Any, kwargs: Any, result: Any) -> str:
+    """What the fake kernel of an op says otherwise than its kernel; nothing where they agree, or
+    where the fake one makes symbols, or refuses."""
+    with FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv()) as mode:
+
+        def fake_of(tensor: Tensor) -> Any:
+            return mode.from_tensor(tensor, static_shapes=True)
+
+        given = pytree.tree_map_only(Tensor, fake_of, (args, kwargs))
+        try:
+            found = op(*given[0], **given[1])
+        except (RuntimeError, NotImplementedError):
+            return ""
+    for fake, real in zip(tensors_in(found), tensors_in(result)):
+        for what in ("shape", "dtype", "stride()"):
+            one, other = [facts_of(tensor, what) for tensor in (fake, real)]
+            is_known = what == "dtype" or all([type(size) is int for size in one])
+            if is_known and one != other:
+                return f"{what}: the fake kernel gives {one}, the real one {other}"
+    return ""
+
+
+def facts_of(tensor: Tensor, what: str) -> Any:
+    if what == "dtype":
+        return tensor.dtype
+    return tuple(tensor.shape if what == "shape" else tensor.stride())
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
 
 
 class DraftEnv(ShapeEnv):
@@ -228,21 +270,26 @@ def watch(mod: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Watchin
 
 
 class standing_in:
-    """Inside, custom ops without a fake kernel have one that gives what they gave."""
+    """Inside, custom ops without a fake kernel, or with a wrong one, have one that gives what they
+    gave."""
 
     def __init__(self, watching: Watching, report: DraftExportReport) -> None:
-        self.results = watching.results
+        self.watching = watching
         self.report = report
         self.libraries: list[Any] = []
 
     def __enter__(self) -> None:
         from rushlight.library import Library, register_fake
 
-        for op, results in self.results.items():
-            self.report.add(FailureType.MISSING_FAKE_KERNEL, op=str(op))
+        for op, reason in self.watching.wrong.items():
+            if reason:
+                self.report.add(FailureType.MISMATCHED_FAKE_KERNEL, op=str(op), reason=reason)
+            else:
+                self.report.add(FailureType.MISSING_FAKE_KERNEL, op=str(op))
             library = Library(op.namespace, "FRAGMENT")
             self.libraries.append(library)
-            register_fake(op.name(), replay(results), lib=library)
+            fake = replay(self.watching.results[op])
+            register_fake(op.name(), fake, lib=library)
 
     def __exit__(self, *details: object) -> None:
         for library in self.libraries:

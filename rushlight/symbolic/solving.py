@@ -132,8 +132,13 @@ class Solver:
         known = None
         while known != (self.values, self.domains):
             known = dict(self.values), dict(self.domains)
+            roots = len(self.new_roots)
             for symbol in list(self.domains):
                 self.settle_parameter(symbol)
+            if len(self.new_roots) > roots:
+                # A quotient of a size that is limited to a remainder is none any more.
+                for guard in self.guards:
+                    self.settle_equality(guard)
             if self.domains != self.initial:
                 self.settle_consequences()
         self.keep_others()

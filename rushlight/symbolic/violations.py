@@ -6,7 +6,7 @@ torch's words and order: first what is violated, then what had to be made consta
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import fail
 from rushlight.symbolic.constraints import DeclaredDim, Role, readers
@@ -208,18 +208,18 @@ class Report:
                 lines[name] = dim_call(name, domain)
             elif symbol in solver.owners:
                 name = solver.owners[symbol]
-                least = self.least_needed(name)
+                least = self.least_needed(symbol)
                 declared = self.declaration.roots[name].lower
                 if domain != solver.initial[symbol] or declared < least:
                     lines[name] = dim_call(name, domain, least)
         return [lines[name] for name in sorted(lines, key=self.order)]
 
-    def least_needed(self, name: str) -> int:
+    def least_needed(self, symbol: Any) -> int:
         """The least value of a root for which no suggested dim is negative."""
         least = 0
         for root in self.declaration.roots.values():
             form = affine(self.solver.found(root.expr))
-            if form is not None and self.solver.owners.get(form.symbol) == name:  # type: ignore[arg-type]
+            if form is not None and form.symbol == symbol:
                 for dim in self.declaration.dims_of(root.name):
                     factor, offset = dim.factor * form.factor, dim.factor * form.offset + dim.offset
                     least = max(least, -(offset // factor))
@@ -248,9 +248,10 @@ def written(factor: int, name: str, offset: int) -> str:
 
 
 def dim_call(name: str, domain: ValueRanges, least: int = 0) -> str:
-    """The line that declares a root. A minimum of 2 is what tracing takes for granted."""
+    """The line that declares a root. A minimum of 2 is what tracing takes for granted, but where
+    dims that follow from the root would be negative below `least`."""
     parts = [f"'{name}'"]
-    if domain.lower != 2 or least == 2:
+    if domain.lower != 2 or least:
         parts.append(f"min={domain.lower}")
     if not math.isinf(domain.upper):
         parts.append(f"max={domain.upper}")

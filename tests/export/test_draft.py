@@ -88,3 +88,35 @@ def test_nothing_in_the_way():
     assert torch.equal(torch.get_rng_state(), state)
     plain = export(module, args)
     assert program.graph_module.code == plain.graph_module.code
+
+
+def test_fake_kernels_that_are_wrong():
+    name = f"drafts::sums_{id(test_fake_kernels_that_are_wrong)}"
+
+    @torch.library.custom_op(name, mutates_args=())
+    def sums(x: torch.Tensor, dim: int) -> torch.Tensor:
+        return x.sum(dim)
+
+    @sums.register_fake
+    def _(x, dim):
+        # Right for the first call alone.
+        return x.new_empty(x.shape[1:])
+
+    class Calls(torch.nn.Module):
+        def forward(self, x):
+            return sums(x, 0), sums(x, 1) + 1
+
+    x = torch.arange(6.0).view(2, 3)
+    program = draft_export(Calls(), (x,))
+    (failure,) = program._report.failures
+    assert failure.failure_type is FailureType.MISMATCHED_FAKE_KERNEL
+    assert "(3,)" in failure.data["reason"]
+    assert "(2,)" in failure.data["reason"]
+    first, second = program.module()(x)
+    assert (first.tolist(), second.tolist()) == ([3, 5, 7], [4, 13])
+
+    @sums.register_fake
+    def _(x, dim):
+        return x.new_empty([size for at, size in enumerate(x.shape) if at != dim])
+
+    assert draft_export(Calls(), (x,))._report.successful()

@@ -20,6 +20,16 @@ def test_suggested_declarations_agree_with_brute_force() -> None:
     assert outcomes["fits dynamic"] >= 4 and outcomes["fixed dynamic"] >= 10
 
 
+def test_a_root_leaves_what_follows_from_it_positive() -> None:
+    # `da = 3*db - 3` would be negative for the least `db` that a dim may have.
+    assert check(11448, limit=16).startswith("fixed")
+
+
+def test_quotients_of_sizes_that_are_limited_to_a_remainder() -> None:
+    # `2*a + 2*b + 1 == (b + 2)//3 + 28` where `b % 3` is not 0: one fix says all of it.
+    assert check(12041, limit=16).startswith("fixed")
+
+
 def test_exported_programs_agree_with_eager(capfd: pytest.CaptureFixture[str]) -> None:
     outcomes = Counter(check_exported(seed, tries=8) for seed in QUICK)
     assert outcomes["fits dynamic"] >= 4 and outcomes["fixed dynamic"] >= 10

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
 
 import pytest
 
 import rushlight as torch
+from rushlight.base import pytree
 from rushlight.capture.exc import UserError
 from rushlight.export import Dim, ShapesCollection, draft_export, export, unflatten
 from rushlight.export.shapes import _IntWrapper
@@ -191,6 +193,37 @@ def test_draws_in_core_ops_are_the_same():
         expected = torch.bernoulli(p)
         torch.manual_seed(1)
         assert core.module()(p).tolist() == expected.tolist()
+
+
+@dataclass(frozen=True)
+class Config:
+    width: int
+
+
+def test_constants_of_trees():
+    pytree.register_constant(Config)
+    try:
+        assert pytree.is_constant_class(Config)
+        leaves, spec = pytree.tree_flatten({"a": Config(3), "b": 1})
+        assert leaves == [1]
+        assert pytree.tree_unflatten([2], spec) == {"a": Config(3), "b": 2}
+        assert spec != pytree.tree_structure({"a": Config(4), "b": 1})
+
+        class Widens(torch.nn.Module):
+            def forward(self, x, config):
+                return x * config.width, config
+
+        program = export(Widens(), (torch.ones(2), Config(3)))
+        found = program.module()(torch.ones(2), Config(3))
+        assert (found[0].tolist(), found[1]) == ([3, 3], Config(3))
+        with pytest.raises(ValueError, match="flatten"):
+            program.module()(torch.ones(2), Config(4))
+    finally:
+        del pytree.SUPPORTED_NODES[Config]
+        pytree.CONSTANT_NODES.discard(Config)
+    for without in (type("Plain", (), {}), type("Loose", (), {"__eq__": lambda a, b: True})):
+        with pytest.raises(TypeError, match="non-default"):
+            pytree.register_constant(without)
 
 
 def test_padding_to_a_multiple():
