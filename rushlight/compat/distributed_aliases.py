@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.compat.distributed_private import DISTRIBUTED_PRIVATE
 from rushlight.compat.finder import REFUSES, Entry
 
 _CODE = "RL0013"
@@ -48,7 +49,8 @@ DISTRIBUTED: dict[str, Entry] = {
         "FileSystem FileSystemBase FileSystemReader FileSystemWriter SerializationFormat"
     ),
     "torch.distributed.checkpoint.format_utils": grouped(
-        "BroadcastingTorchSaveReader DynamicMetaLoadPlanner dcp_to_torch_save torch_save_to_dcp"
+        "BroadcastingTorchSaveReader DynamicMetaLoadPlanner dcp_to_torch_save torch_save_to_dcp "
+        "_EmptyStateDictLoadPlanner _load_state_dict"
     ),
     "torch.distributed.checkpoint.hf_storage": grouped(
         "HuggingFaceStorageReader HuggingFaceStorageWriter"
@@ -74,7 +76,9 @@ DISTRIBUTED: dict[str, Entry] = {
         "StateDictOptions ValueType get_model_state_dict get_optimizer_state_dict "
         "get_state_dict set_model_state_dict set_optimizer_state_dict set_state_dict"
     ),
-    "torch.distributed.checkpoint.state_dict_loader": grouped("load load_state_dict"),
+    "torch.distributed.checkpoint.state_dict_loader": grouped(
+        "_load_state_dict load load_state_dict"
+    ),
     "torch.distributed.checkpoint.state_dict_saver": grouped(
         "AsyncCheckpointerType AsyncSaveResponse async_save save save_state_dict"
     ),
@@ -88,7 +92,10 @@ DISTRIBUTED: dict[str, Entry] = {
     "torch.distributed.constants": {"*": ".distributed"},
     "torch.distributed.debug": grouped("start_debug_server stop_debug_server"),
     "torch.distributed.device_mesh": {"*": ".distributed"},
-    "torch.distributed.distributed_c10d": {"*": ".distributed"},
+    "torch.distributed.distributed_c10d": {
+        **grouped("_get_default_group _pg_map"),
+        "*": ".distributed",
+    },
     "torch.distributed.flight_recorder.components.builder": grouped(
         "build_collectives build_db build_groups_memberships transform_ft"
     ),
@@ -139,5 +146,9 @@ DISTRIBUTED: dict[str, Entry] = {
         "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput "
         "PrepareModuleOutput RowwiseParallel SequenceParallel"
     ),
-    "torch.distributed.tensor.placement_types": {"*": ".distributed.tensor"},
+    "torch.distributed.tensor.placement_types": {
+        **grouped("_StridedShard"),
+        "*": ".distributed.tensor",
+    },
+    **DISTRIBUTED_PRIVATE,
 }

@@ -26,6 +26,8 @@ class ReduceOp(Enum):
 
 
 reduce_op = ReduceOp
+# torch: the enumeration within the class.
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
 
 COMBINERS: dict[ReduceOp, Callable[..., Any]] = {
     ReduceOp.SUM: np.add,

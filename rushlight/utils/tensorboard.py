@@ -62,6 +62,20 @@ def in_a_grid(images: Any) -> Any:
     return grid
 
 
+def plain(value: Any) -> Any:
+    """A setting as a number, a truth value or a text."""
+    value = value.item() if isinstance(value, (Tensor, np.generic)) else value
+    return value if isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def kind_of(value: Any) -> tuple[str, str]:
+    """What TensorBoard calls the type of a setting, and the field that holds it."""
+    if isinstance(value, bool):
+        return "BOOL", "bool_value"
+    is_number = isinstance(value, (int, float))
+    return ("FLOAT64", "number_value") if is_number else ("STRING", "string_value")
+
+
 def default_buckets() -> list[float]:
     """Limits that grow by a tenth each, on both sides of zero."""
     positive, value = [], 1e-12
@@ -245,6 +259,111 @@ class SummaryWriter:
         }
         self.write(value, global_step, walltime)
 
+    def add_hparams(
+        self,
+        hparam_dict: dict[str, Any],
+        metric_dict: dict[str, Any],
+        hparam_domain_discrete: dict[str, list[Any]] | None = None,
+        run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> None:
+        """Settings of a run and what came of them, in a folder of the run's own."""
+        data = lazy_import("tensorboard.plugins.hparams.plugin_data_pb2", extra="tensorboard")
+        terms = lazy_import("tensorboard.plugins.hparams.api_pb2", extra="tensorboard")
+        settings = {name: plain(value) for name, value in hparam_dict.items()}
+        domains = hparam_domain_discrete or {}
+        infos, start = [], data.SessionStartInfo()
+        for name, value in settings.items():
+            kind, field = kind_of(value)
+            info = terms.HParamInfo(name=name, type=getattr(terms, f"DATA_TYPE_{kind}"))
+            if name in domains:
+                info.domain_discrete.extend(domains[name])
+            infos.append(info)
+            setattr(start.hparams[name], field, value)
+        metrics = [terms.MetricInfo(name=terms.MetricName(tag=name)) for name in metric_dict]
+        folder = os.path.join(self.log_dir, run_name or str(time.time()))
+        with SummaryWriter(folder, "", None, *self.options) as writer:
+            for part, value in (
+                ("experiment", terms.Experiment(hparam_infos=infos, metric_infos=metrics)),
+                ("session_start_info", start),
+                ("session_end_info", data.SessionEndInfo(status=terms.STATUS_SUCCESS)),
+            ):
+                content = data.HParamsPluginData(version=0, **{part: value})
+                named = _summaries.SummaryMetadata.PluginData(
+                    plugin_name="hparams", content=content.SerializeToString()
+                )
+                metadata = _summaries.SummaryMetadata(plugin_data=named)
+                writer.write({"tag": f"_hparams_/{part}", "metadata": metadata}, global_step, None)
+            for name, value in metric_dict.items():
+                writer.add_scalar(name, value, global_step)
+
+    def add_pr_curve(
+        self,
+        tag: str,
+        labels: Any,
+        predictions: Any,
+        global_step: int | None = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Precision and recall of predictions in [0, 1], at every threshold."""
+        truth = as_array(labels).astype(np.float64).reshape(-1)
+        scores = as_array(predictions).astype(np.float64).reshape(-1)
+        share = 1.0 if weights is None else as_array(weights).reshape(-1)
+        count = min(num_thresholds, 127)
+        bucket = np.floor(scores * (count - 1)).astype(np.int64)
+        # From each threshold upwards.
+        hits, false_alarms = (
+            np.bincount(bucket, of * share, count)[::-1].cumsum()[::-1]
+            for of in (truth, 1.0 - truth)
+        )
+        least = 1e-7
+        curve = np.stack([
+            hits, false_alarms, false_alarms[0] - false_alarms, hits[0] - hits,
+            hits / np.maximum(least, hits + false_alarms), hits / np.maximum(least, hits[0]),
+        ])  # fmt: skip
+        self.write_pr_curve(tag, curve, count, global_step, walltime)
+
+    def add_pr_curve_raw(
+        self,
+        tag: str,
+        true_positive_counts: Any,
+        false_positive_counts: Any,
+        true_negative_counts: Any,
+        false_negative_counts: Any,
+        precision: Any,
+        recall: Any,
+        global_step: int | None = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Precision and recall as they are given, at every threshold."""
+        parts = (
+            true_positive_counts, false_positive_counts, true_negative_counts,
+            false_negative_counts, precision, recall,
+        )  # fmt: skip
+        curve = np.stack([as_array(part) for part in parts])
+        self.write_pr_curve(tag, curve, num_thresholds, global_step, walltime)
+
+    def write_pr_curve(
+        self, tag: str, curve: Any, count: int, step: int | None, walltime: float | None
+    ) -> None:
+        plugin = lazy_import("tensorboard.plugins.pr_curve.plugin_data_pb2", extra="tensorboard")
+        data = plugin.PrCurvePluginData(version=0, num_thresholds=min(count, 127))
+        named = _summaries.SummaryMetadata.PluginData(
+            plugin_name="pr_curves", content=data.SerializeToString()
+        )
+        sizes = [_shapes.TensorShapeProto.Dim(size=size) for size in curve.shape]
+        content = _tensors.TensorProto(
+            dtype="DT_FLOAT",
+            float_val=curve.reshape(-1).tolist(),
+            tensor_shape=_shapes.TensorShapeProto(dim=sizes),
+        )
+        metadata = _summaries.SummaryMetadata(plugin_data=named)
+        self.write({"tag": tag, "metadata": metadata, "tensor": content}, step, walltime)
+
     def __getattr__(self, name: str) -> Any:
         if name in REFUSED.split():
             from rushlight.base.refusals import refused
@@ -269,7 +388,4 @@ class SummaryWriter:
         self.close()
 
 
-REFUSED = (
-    "add_audio add_custom_scalars add_embedding add_graph add_hparams add_mesh add_onnx_graph "
-    "add_pr_curve add_video"
-)
+REFUSED = "add_audio add_custom_scalars add_embedding add_graph add_mesh add_onnx_graph add_video"

@@ -53,3 +53,25 @@ def test_what_is_written_is_read(tmp_path):
     assert read.Images("pictures")[0].width == 10
     assert b"well" in read.Tensors("note/text_summary")[0].tensor_proto.string_val[0]
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_dir()) == ["both_a", "both_b"]
+
+
+def test_settings_of_a_run_and_curves_of_precision(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    from rushlight.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(tmp_path) as writer:
+        settings = {"lr": torch.tensor(0.5), "fast": True, "name": "x"}
+        writer.add_hparams(settings, {"accuracy": 0.75}, {"name": ["x", "y"]}, "run", 3)
+        writer.add_pr_curve("curve", torch.tensor([0, 1, 1]), torch.tensor([0.1, 0.9, 0.05]), 0, 4)
+    run = EventAccumulator(str(tmp_path / "run"))
+    run.Reload()
+    assert [event.value for event in run.Scalars("accuracy")] == [0.75]
+    assert sorted(run.summary_metadata)[0] == "_hparams_/experiment"
+    whole = EventAccumulator(str(tmp_path))
+    whole.Reload()
+    values = whole.Tensors("curve")[0].tensor_proto.float_val
+    # What is true and found, and what is found though it is not, from each threshold upwards.
+    assert list(values[:8]) == [2, 1, 1, 0, 1, 0, 0, 0]
+    assert list(values[16:]) == pytest.approx([2 / 3, 1, 1, 0, 1, 0.5, 0.5, 0])
