@@ -269,15 +269,18 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         "get_all_graph_pipes",
     ),
     "torch.multiprocessing.reductions": {
+        **named(
+            ".data.reductions",
+            "SharedCache StorageWeakRef fd_id rebuild_meta_tensor rebuild_sparse_compressed_tensor "
+            "rebuild_sparse_coo_tensor rebuild_storage_empty rebuild_tensor rebuild_typed_storage "
+            "rebuild_typed_storage_child reduce_sparse_tensor reduce_tensor reduce_typed_storage "
+            "reduce_typed_storage_child shared_cache",
+        ),
         **refuse(
             "RL0001",
-            "SharedCache StorageWeakRef fd_id init_reductions rebuild_cuda_tensor rebuild_event "
-            "rebuild_meta_tensor rebuild_nested_tensor rebuild_sparse_compressed_tensor "
-            "rebuild_sparse_coo_tensor rebuild_storage_empty rebuild_storage_fd "
-            "rebuild_storage_filename rebuild_tensor rebuild_typed_storage "
-            "rebuild_typed_storage_child reduce_event reduce_nested_tensor reduce_sparse_tensor "
-            "reduce_storage reduce_tensor reduce_typed_storage reduce_typed_storage_child "
-            "shared_cache storage_from_cache",
+            "init_reductions rebuild_cuda_tensor rebuild_event rebuild_nested_tensor "
+            "rebuild_storage_fd rebuild_storage_filename reduce_event reduce_nested_tensor "
+            "reduce_storage storage_from_cache",
         ),
     },
     "torch.amp.autocast_mode": named(".amp.autocasting", "autocast_decorator"),
