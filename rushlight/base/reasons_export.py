@@ -190,7 +190,7 @@ EXPORT_REASONS: dict[str, Reason] = {
     ),
     "RL1587": Reason(
         "A C library cannot hold {what}",
-        "In C there are loops, products of matrices, views and writes, and sizes of integers.",
+        "In C there are loops, products of matrices, rows of tables, views, writes and sizes.",
         "Write the model with such ops, or use the package from Python.",
     ),
     "RL1588": Reason(

@@ -1,7 +1,8 @@
 """The C of a program: its inputs checked, its segments called in order, products as loops.
 
 Segments are functions of the object file beside it. Only programs whose every step is a loop, a
-product of matrices, a view or a write have such a text; other steps are refused by name.
+product of matrices, a choice of rows, a view or a write have such a text; other steps are refused
+by name.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ class CSource:
                 "    arena all = {.count = 0};",
                 "    (void)inputs; (void)weights; (void)laid_out; (void)product_f32;",
                 "    (void)product_f64; (void)mod_floor; (void)max_of; (void)min_of;",
+                "    (void)pick_rows;",
                 "    message[0] = 0;",
                 f"    memset(results, 0, sizeof *results * {max(results, 1)});",
                 "    {",
@@ -298,6 +300,9 @@ class CSource:
         if call.views:
             # Its memory is that of its base.
             return
+        if str(call.op) == "aten.embedding.default":
+            self.pick_rows(call)
+            return
         pair = copied(self.program, call)
         if pair is None or pair[0].dtype is not pair[1].dtype:
             raise refuse(f"a step that is {call.op}")
@@ -306,6 +311,26 @@ class CSource:
             raise refuse("a write that broadcasts")
         to, origin = self.pointer(target), self.pointer(source)
         self.copy(to, target.strides, origin, source.strides, target.shape, target.dtype)
+
+    def pick_rows(self, call: Call) -> None:
+        names = [*call.args[:2], *[Name(name) for name in call.results if name is not None]]
+        found = [self.program.given.get(getattr(name, "name", "")) for name in names]
+        table, picks, target = found
+        if table is None or picks is None or target is None:
+            raise refuse("a choice of rows that is made of views")
+        for each in (picks, target):
+            if self.sizes(each.strides) != self.sizes(geometry.contiguous_strides(each.shape)):
+                raise refuse("a choice of rows in another order of memory")
+        count: Any = 1
+        for size in picks.shape:
+            count *= size
+        parts = [self.size(part) for part in (*table.strides, *table.shape, count)]
+        self.put(
+            f"if (pick_rows({self.pointer(target)}, {self.pointer(table)}, "
+            f"{table.dtype.itemsize}, {self.pointer(picks)}, {picks.dtype.itemsize}, "
+            f"{', '.join(parts)}))"
+        )
+        self.put('    FAIL("a number of a row is outside of its table");')
 
     def copy(
         self, to: str, to_steps: Any, origin: str, steps: Any, shape: Any, dtype: dtype

@@ -99,6 +99,19 @@ static void copy_strided(char *to, const int64_t *to_steps, const char *from, co
                      steps + 1, sizes + 1, ndim - 1, width);
 }
 
+/* Rows of a table by their numbers, of 4 or 8 bytes; 1 where one is outside of it. */
+static int pick_rows(char *to, const char *from, int64_t width, const char *picks, int64_t each,
+                     int64_t row, int64_t column, int64_t rows, int64_t columns, int64_t count) {
+    const int64_t one = 1;
+    for (int64_t at = 0; at < count; at++) {
+        int64_t pick = each == 8 ? ((const int64_t *)picks)[at] : ((const int32_t *)picks)[at];
+        if (pick < 0 || pick >= rows) return 1;
+        copy_strided(to + at * columns * width, &one, from + pick * row * width, &column,
+                     &columns, 1, width);
+    }
+    return 0;
+}
+
 /* The memory of an input as it is read: its own where it lies so, else a copy. */
 static void *laid_out(arena *all, const rushlight_tensor *t, const int64_t *wanted, int64_t width,
                       int is_written) {

@@ -121,6 +121,25 @@ class Wholes(torch.nn.Module):
         return x // 3 + y, (x > y) & (y != 0), (x % 4).to(torch.float64).sum(0), x.sum()
 
 
+class Texts(torch.nn.Module):
+    """A language model: rows of a table, a mask, tied weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(11, 16)
+        self.norm = torch.nn.LayerNorm(16)
+        self.qkv = torch.nn.Linear(16, 48)
+        self.last = torch.nn.Linear(16, 11, bias=False)
+        self.last.weight = self.table.weight
+
+    def forward(self, numbers):
+        x = self.norm(self.table(numbers))
+        q, k, v = self.qkv(x).chunk(3, -1)
+        later = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()
+        weights = (q @ k.transpose(1, 2) / 4).masked_fill(later, float("-inf")).softmax(-1)
+        return self.last(x + weights @ v)
+
+
 BATCH, LENGTH = Dim("batch", min=2, max=40), Dim("length", min=2, max=50)
 
 
@@ -235,6 +254,22 @@ def test_a_program_in_c(flags, tmp_path):
     torch.testing.assert_close(torch.tensor([float(row) for row in rows]), expected[0].view(-1))
     assert (sizes, double) == ("8 3", "6")
     assert refused == "size 1 of input 0 has to be 8, and is 7"
+
+
+@pytest.mark.parametrize("kind", ["int64", "int32"])
+def test_rows_of_a_table(kind, tmp_path):
+    model = Texts()
+    dtype = getattr(torch, kind)
+    example = torch.randint(0, 11, (2, 5), dtype=dtype)
+    program = export(model, (example,), dynamic_shapes=({0: BATCH, 1: LENGTH},))
+    found = library(program, tmp_path)
+    for sizes in ((2, 2), (3, 50), (7, 4)):
+        numbers = torch.randint(0, 11, sizes, dtype=dtype)
+        same(found(numbers), model(numbers).detach())
+        same(found(numbers.t().contiguous().t()), model(numbers).detach())
+    for wrong in (-1, 11):
+        with pytest.raises(RuntimeError, match="outside of its table"):
+            found(torch.full((2, 2), wrong, dtype=dtype))
 
 
 def test_ops_without_loops_are_named(tmp_path):
