@@ -188,7 +188,10 @@ class Importer:
             ("__forward_pre_hooks__", cls.pre_hooks),
             ("__forward_hooks__", cls.hooks),
         ):
-            target += [cls.methods.pop(name) for name in lists.get(word, ())]
+            # One function may be registered several times.
+            target += [cls.methods[name] for name in lists.get(word, ())]
+        for hook in (*cls.pre_hooks, *cls.hooks):
+            cls.methods.pop(hook.short_name, None)
         return cls
 
     def read_field(

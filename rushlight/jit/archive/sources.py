@@ -103,7 +103,8 @@ def class_text(printer: Printer, cls: ClassType) -> str:
         type_ = type_of(value)
         text = printer.constant(value, type_)
         lines.append(f"  {name} : Final[{printer.type(type_)}] = {text}\n")
-    for method in (*cls.methods.values(), *cls.pre_hooks, *cls.hooks):
+    # torch: hooks after `forward` come first.
+    for method in (*cls.methods.values(), *dict.fromkeys((*cls.hooks, *cls.pre_hooks))):
         name = method.short_name
         lines.append(printer.function(name, method.graph, method.schema, cls.dotted, depth=1))
     if len(lines) == 1:

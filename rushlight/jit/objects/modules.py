@@ -13,7 +13,7 @@ from typing import Any
 from rushlight.core.parameter import Parameter
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.objects.cores import Members, ModuleCore, ModuleMembers
-from rushlight.jit.objects.functions import OverloadedMethod, ScriptMethod
+from rushlight.jit.objects.functions import OverloadedMethod, ScriptFunction, ScriptMethod
 from rushlight.jit.unit import Instance
 from rushlight.nn.module import Module
 
@@ -106,6 +106,14 @@ class RecursiveScriptModule(ScriptModule):
                 if isinstance(value, Instance) and value.type.is_module
             }
         fields["_modules"] = ModuleMembers(core, children)
+        # Python calls what compiled code calls around `forward`.
+        type_ = core.instance.type
+        for table, hooks in (
+            (self._forward_pre_hooks, type_.pre_hooks),
+            (self._forward_hooks, type_.hooks),
+        ):
+            for number, hook in enumerate(hooks):
+                table[number] = ScriptFunction(hook)
 
     @property
     def original_name(self) -> str:

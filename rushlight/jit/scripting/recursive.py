@@ -27,7 +27,7 @@ from rushlight.jit.scripting.functions import (
     overload_key,
     with_signature,
 )
-from rushlight.jit.scripting.hooks import hooks_of
+from rushlight.jit.scripting.hooks import define_hooks, hooks_of
 from rushlight.jit.scripting.ignoring import is_exported, is_ignored, is_unused
 from rushlight.jit.scripting.library import layer_forms, layer_methods, overloaded_methods
 from rushlight.jit.scripting.modulevalues import ModuleValue
@@ -60,6 +60,8 @@ class Concrete:
     # "list", "dict", "parameters" or "".
     container: str = ""
     hooks: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []))
+    # Python function of a hook -> the compiled one.
+    hook_functions: dict[Any, Function] = field(default_factory=dict)
 
     @property
     def module(self) -> Any:
@@ -111,14 +113,18 @@ class Concrete:
         return names
 
     def add_method(self, name: str, parsed: Parsed, resolver: Resolver) -> Function:
+        method = self.type.methods[name] = self.make_function(name, parsed, resolver)
+        return method
+
+    def make_function(self, name: str, parsed: Parsed, resolver: Resolver) -> Function:
+        """A function whose first argument is the module."""
+
         def define(made: Function) -> None:
             define_function(
                 made, parsed, resolver, self.type, lambda value: ModuleValue(value, self)
             )
 
-        method = Function(f"{self.type.dotted}.{name}", define=define, unit=PYTHON_UNIT)
-        self.type.methods[name] = method
-        return method
+        return Function(f"{self.type.dotted}.{name}", define=define, unit=PYTHON_UNIT)
 
     def define_properties(self) -> None:
         """Properties of the user's class: a getter and a setter each."""
@@ -261,6 +267,7 @@ class Building:
                     function.ensure_defined()
             for function in list(concrete.type.methods.values()):
                 function.ensure_defined()
+            define_hooks(concrete)
 
     def instance_of(self, module: Any) -> Instance:
         found = self.made.get(id(module))

@@ -779,6 +779,9 @@ class ClassValue(Sugared):
             return ClassNew(self.type)
         if name in self.type.constants:
             return SimpleValue(em.constant(self.type.constants[name], place))
+        for hook in (*self.type.hooks, *self.type.pre_hooks):
+            if hook.short_name == name:
+                return FunctionValue([hook])
         fail_at(place, f"Tried to lookup unknown attribute on class {self.type.annotation_str}")
 
 
