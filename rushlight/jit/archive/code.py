@@ -17,6 +17,7 @@ from rushlight.base.errors import fail
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.ir.printing import float_text, quoted
+from rushlight.jit.ir.relations import without_facts
 from rushlight.jit.ir.schemas import NO_DEFAULT, FunctionSchema
 from rushlight.jit.ir.types import (
     NONE,
@@ -87,6 +88,7 @@ STATEMENTS = frozenset(
     (
         *("prim::Param", "prim::Loop", "prim::If", "prim::PythonOp", *CLOSURES),
         *("prim::TupleUnpack", "prim::ListUnpack", "prim::Enter", "prim::Exit", "prim::isinstance"),
+        "prim::ModuleContainerIndex",
     )
 )
 
@@ -274,7 +276,8 @@ class Printer:
         return (
             len(maker._outputs) == 1
             and len(value._uses) == 1
-            and not value.has_name()
+            # What a block gives has the name of what it is given to.
+            and (not value.has_name() or value._uses[0].user._kind == "prim::Return")
             and not maker._blocks
             and maker.block is point.block
             and maker._kind not in STATEMENTS
@@ -323,6 +326,10 @@ class Printer:
         elif kind == "prim::SetAttr":
             target, value = [self.use(each) for each in node._inputs]
             self.statement(f"{attribute(target, read(node, 'name'))} = {value}")
+        elif kind == "prim::ModuleContainerIndex":
+            held, index = [self.use(each) for each in node._inputs]
+            item = node.output()
+            self.statement(f"{self.name(item)} : {self.type(item.type())} = {held}[{index}]")
         elif kind in ("prim::TupleUnpack", "prim::ListUnpack"):
             source = self.use(node._inputs[0])
             names = [self.name(value) for value in node._outputs]
@@ -644,7 +651,7 @@ def _(printer: Printer, node: Node) -> str:
     text = f"{{{', '.join(pairs)}}}"
     type_ = node.output().type()
     exact = isinstance(type_, DictType) and all(
-        [value.type() == type_.value for value in node._inputs[1::2]]
+        [without_facts(value.type()) == type_.value for value in node._inputs[1::2]]
     )
     return text if pairs and exact else f"annotate({printer.type(type_)}, {text})"
 
@@ -687,7 +694,7 @@ def _(printer: Printer, node: Node) -> str:
 @special("prim::EnumValue", "prim::EnumName")
 def _(printer: Printer, node: Node) -> str:
     field = "value" if node._kind == "prim::EnumValue" else "name"
-    return f"{printer.use(node._inputs[0])}.{field}"
+    return f"({printer.use(node._inputs[0])}).{field}"
 
 
 @special("prim::data")

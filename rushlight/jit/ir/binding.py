@@ -6,6 +6,7 @@ from rushlight.jit.ir.relations import is_subtype, unify
 from rushlight.jit.ir.types import (
     AwaitType,
     DictType,
+    EnumType,
     FutureType,
     ListType,
     NoneType,
@@ -24,6 +25,8 @@ def type_name(type_: Type) -> str:
     """A type as errors name it."""
     if isinstance(type_, TensorType) and type_.inferred:
         return "Tensor (inferred)"
+    if isinstance(type_, EnumType):
+        return type_.str()
     return type_.annotation_str
 
 

@@ -168,7 +168,10 @@ class FunctionSchema:
         if self.is_vararg:
             parts.append("...")
         results = [str(result) for result in self.returns] + ["..."] * self.is_varret
-        printed = results[0] if len(results) == 1 else f"({', '.join(results)})"
+        printed = f"({', '.join(results)})"
+        # Parsers take the parentheses of a lone tuple for those of the results.
+        if len(results) == 1 and not results[0].startswith("("):
+            printed = results[0]
         overload = f".{self.overload_name}" if self.overload_name else ""
         return f"{self.name}{overload}({', '.join(parts)}) -> {printed}"
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from rushlight.core.device import device
 from rushlight.core.tensor import Tensor
+from rushlight.jit.ir.binding import type_name
 from rushlight.jit.ir.constants import SINGLE_LETTERS, enumerated
 from rushlight.jit.ir.schemas import Argument, FunctionSchema
 from rushlight.jit.ir.types import (
     ClassType,
     DictType,
+    EnumType,
     InterfaceType,
     ListType,
     OptionalType,
@@ -25,6 +27,14 @@ from rushlight.jit.unit import Instance
 
 class CannotCast(Exception):
     """Why a value does not have a type."""
+
+    label = "Cast error details"
+
+
+class NoMember(CannotCast):
+    """A value that is asked for its name and has none."""
+
+    label = " Python error details"
 
 
 def bind_arguments(
@@ -73,11 +83,17 @@ def cast_argument(schema: FunctionSchema, argument: Argument, value: Any, place:
     try:
         return cast_value(argument.broadcast(value), argument.type)
     except CannotCast as reason:
+        inferred = ""
+        if isinstance(argument.type, TensorType) and argument.type.inferred:
+            inferred = (
+                f"Inferred '{argument.name}' to be of type 'Tensor' because it was not annotated "
+                "with an explicit type.\n"
+            )
         raise RuntimeError(
-            f"{schema.name}() Expected a value of type '{argument.type.annotation_str}' for "
+            f"{schema.name}() Expected a value of type '{type_name(argument.type)}' for "
             f"argument '{argument.name}' but instead found type '{type(value).__name__}'.\n"
-            f"Position: {place}\nValue: {value!r}\nDeclaration: {schema}\nCast error details: "
-            f"{reason}"
+            f"{inferred}Position: {place}\nValue: {value!r}\nDeclaration: {schema}\n"
+            f"{reason.label}: {reason}"
         ) from None
 
 
@@ -181,6 +197,19 @@ def cast_object(value: Any, type_: ClassType | InterfaceType) -> Any:
     return instance
 
 
+def cast_enum(value: Any, type_: EnumType) -> Any:
+    if type_.cls is not None and isinstance(value, type_.cls):
+        return value
+    for name in ("name", "value"):
+        if not hasattr(value, name):
+            shown = type(value).__name__
+            raise NoMember(f"AttributeError: '{shown}' object has no attribute '{name}'")
+    if value.name not in type_.members:
+        raise unable(value, type_.str())
+    # torch: a member of another class stands for the one of its name.
+    return value if type_.cls is None else type_.cls[value.name]
+
+
 CASTS: dict[type[Type], Callable[..., Any]] = {
     TensorType: cast_tensor,
     TupleType: cast_tuple,
@@ -190,6 +219,7 @@ CASTS: dict[type[Type], Callable[..., Any]] = {
     UnionType: cast_union,
     ClassType: cast_object,
     InterfaceType: cast_object,
+    EnumType: cast_enum,
 }
 
 

@@ -195,6 +195,9 @@ class RecursiveScriptModule(ScriptModule):
             fields["_modules"][name] = value
         elif core.hasattr(name):
             core.setattr(name, value)
+        elif name in core.instance.type.constants:
+            held = core.instance.type.constants[name]
+            raise RuntimeError(f"Can't set constant '{name}' which has value:{held}")
         elif isinstance(value, Parameter):
             fields["_parameters"][name] = value
         else:

@@ -166,6 +166,12 @@ class EmitterBase:
         self.temporaries += 1
         return f"{prefix}{self.temporaries - 1}"
 
+    def module_item(self, place: SourceRange, owner: Value, index: Value, type_: Type) -> Value:
+        """A module of a container, as an interface that all of them offer."""
+        node = self.graph.create("prim::ModuleContainerIndex", [owner, index])
+        node.output().setType(type_)
+        return self.insert(node, place).output()
+
     # -- what the parts of the emitter call of one another
 
     def expr(self, node: ast.expr, hint: Type | None = None) -> Value:

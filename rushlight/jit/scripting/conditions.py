@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from rushlight.jit.ir.binding import type_name
 from rushlight.jit.ir.graph import Value
 from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.relations import kind_order, unify, union
@@ -148,8 +149,8 @@ class Conditions(EmitterBase):
         if type_ is None:
             fail_at(
                 place,
-                f"if-expression's true branch has type {first.annotation_str} but false branch has "
-                f"type {second.annotation_str}",
+                f"if-expression's true branch has type {type_name(first)} but false branch has "
+                f"type {type_name(second)}",
             )
         return node.addOutput(type_)
 

@@ -203,12 +203,17 @@ class Emitter(Expressions):
 
     def stmt_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
-            if not isinstance(target, ast.Subscript):
+            if isinstance(target, ast.Name):
+                if not self.frame.remove(target.id):
+                    fail_at(self.place(target), f"undefined value {target.id}")
+            elif isinstance(target, ast.Subscript):
+                self.delete_subscript(target)
+            else:
                 fail_at(
                     self.place(target),
-                    "del statements are only supported for deleting list and dict elements",
+                    "del statements are only supported for deleting list and dict items and "
+                    "variables",
                 )
-            self.delete_subscript(target)
 
     # -- assignment
 

@@ -80,6 +80,16 @@ class Frame:
             frame = frame.outer
         return None
 
+    def remove(self, name: str) -> bool:
+        """Makes a name unknown here and outside; whether it was known."""
+        known = False
+        frame: Frame | None = self
+        while frame is not None:
+            known = (frame.sugared.pop(name, None) is not None) or known
+            known = (frame.types.pop(name, None) is not None) or known
+            frame = frame.outer
+        return known
+
     def set_type(self, name: str, type_: Type) -> None:
         self.types[name] = type_
         self.sugared.pop(name, None)

@@ -276,9 +276,7 @@ class ModuleValue(Sugared):
             reason = "" if concrete.type.isSubtypeOf(hint) else why_not(concrete.type, hint)
             if reason:
                 fail_at(place, reason)
-        node = em.graph.create("prim::ModuleContainerIndex", [self.value, index])
-        node.output().setType(hint)
-        return SimpleValue(em.insert(node, place).output())
+        return SimpleValue(em.module_item(place, self.value, index, hint))
 
     def container_method(self, place: SourceRange, em: Emitter, name: str) -> Sugared | None:
         """`items`, `keys`, `values` of containers, `children` and the like of any module."""

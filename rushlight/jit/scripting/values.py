@@ -320,6 +320,8 @@ class SimpleValue(Sugared):
             zero = em.constant(0, place)
             return SimpleValue(em.builtin(place, "aten::select", [self.value, zero, index]))
         if isinstance(type_, ClassType):
+            if type_.is_module and em.resolver.is_of_saved_code and hint is not None:
+                return SimpleValue(em.module_item(place, self.value, index, hint))
             method = self.attr(place, em, "__getitem__")
             return method.call(place, em, [Arg(place, index)], {}, 1)
         fail_at(place, f"'{type_text(type_)}' object is not subscriptable")

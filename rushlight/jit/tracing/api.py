@@ -211,7 +211,8 @@ def method_example(module: Module, given: Any, names: list[str], is_keywords: bo
     for key in given:
         if key not in names:
             raise NameError(
-                f"'{key}' is not in forward() method's arguments, valid arguments name are {names}"
+                f"'{key}' is not in forward() method's arguments,\n{' ' * 25}valid arguments name "
+                f"are [{','.join(names)}]"
             )
     return Example((), given, names)
 

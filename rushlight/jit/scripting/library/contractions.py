@@ -25,4 +25,12 @@ tensordot._jit_overloads = [
 ]
 tensordot._jit_override_qualname = "__torch__.torch.functional.tensordot"
 
-FUNCTIONS = (tensordot,)
+
+def _assert(condition: bool, message: str) -> None:
+    assert condition, message
+
+
+_assert._jit_overloads = [{"condition": "bool"}, {"condition": "Tensor"}]
+_assert._jit_override_qualname = "__torch__.torch._assert"
+
+FUNCTIONS = (_assert, tensordot)
