@@ -98,21 +98,17 @@ STEP_FUNCTIONS = {
     f"torch.optim.{name}": named(".optim.functional", name) for name in _STEPS.split()
 }
 
-# Quantisation can be imported, as libraries do that offer it; using it refuses.
-_OBSERVERS = (
-    "FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver MovingAverageMinMaxObserver "
-    "MovingAveragePerChannelMinMaxObserver ObserverBase PerChannelMinMaxObserver "
-    "PlaceholderObserver default_fake_quant default_observer default_weight_observer "
-    "default_per_channel_weight_observer"
-)
-_QUANTIZATION = refuse(
-    QUANTIZED,
-    f"{_OBSERVERS} DeQuantStub QConfig QConfigMapping QuantStub QuantWrapper convert "
-    "default_dynamic_qconfig default_qconfig default_qat_qconfig float_qparams_weight_only_qconfig "
-    "fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig "
-    "get_default_qconfig_mapping prepare prepare_qat propagate_qconfig_ quantize quantize_dynamic "
-    "quantize_qat",
-)
+# Quantisation that is there, and what refuses when it is used.
+_QUANTIZATION = {
+    "*": ".quantization",
+    **named(".quantization.observers", "UniformQuantizationObserverBase"),
+    **refuse(
+        QUANTIZED,
+        "HistogramObserver QConfigMapping default_qat_qconfig float_qparams_weight_only_qconfig "
+        "fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig "
+        "get_default_qconfig_mapping prepare_qat quantize_qat",
+    ),
+}
 _QUANTIZED_MODULES = refuse(QUANTIZED, "Conv1d Conv2d Conv3d Embedding FloatFunctional Linear LSTM")
 
 PUBLIC_ALIASES: dict[str, Entry] = {
@@ -126,13 +122,20 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         ),
         _QUANTIZATION,
     ),
+    "torch.ao.nn.quantized": {
+        **_QUANTIZED_MODULES,
+        **named(".quantization.layers", "DeQuantize Linear Quantize"),
+    },
+    "torch.ao.nn.quantized.dynamic": {
+        **_QUANTIZED_MODULES,
+        "Linear": ".quantization.layers:DynamicLinear",
+        "LSTM": ".quantization.layers:LSTM",
+    },
     "torch.ao.quantization.quantize_fx": refuse(
         QUANTIZED, "convert_fx fuse_fx prepare_fx prepare_qat_fx"
     ),
     **dict.fromkeys(
         (
-            "torch.ao.nn.quantized",
-            "torch.ao.nn.quantized.dynamic",
             "torch.nn.quantized",
             "torch.ao.nn.intrinsic",
             "torch.ao.nn.qat",
@@ -254,13 +257,6 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         "_DEFAULT_SPARSE_BLOCK_SIZE": ".nn.attention.flex_attention:DEFAULT_BLOCK",
         **refuse(COMPILER, "FlexKernelOptions"),
     },
-    "torch.ao.quantization": refuse(
-        QUANTIZED,
-        "DeQuantStub FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver "
-        "MovingAverageMinMaxObserver ObserverBase QConfig QConfigMapping QuantStub QuantWrapper "
-        "convert fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig "
-        "get_default_qconfig_mapping prepare prepare_qat quantize quantize_dynamic quantize_qat",
-    ),
     "torch.utils.data.backward_compatibility": named(".data.graphs", "worker_init_fn"),
     "torch.utils.data.graph": named(".data.graphs", "traverse traverse_dps"),
     "torch.utils.data.graph_settings": named(
