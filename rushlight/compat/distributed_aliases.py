@@ -91,9 +91,10 @@ DISTRIBUTED: dict[str, Entry] = {
     "torch.distributed.config": grouped("compile_on_one_rank use_torchcomms"),
     "torch.distributed.constants": {"*": ".distributed"},
     "torch.distributed.debug": grouped("start_debug_server stop_debug_server"),
-    "torch.distributed.device_mesh": {"*": ".distributed"},
+    "torch.distributed.device_mesh": {"*": ".distributed.mesh"},
     "torch.distributed.distributed_c10d": {
-        **grouped("_get_default_group _pg_map"),
+        **grouped("_pg_map"),
+        "_get_default_group": ".distributed.groups:default_group",
         "*": ".distributed",
     },
     "torch.distributed.flight_recorder.components.builder": grouped(
@@ -121,34 +122,28 @@ DISTRIBUTED: dict[str, Entry] = {
     "torch.distributed.launch": {"*": ".distributed.run"},
     "torch.distributed.launcher.api": grouped("LaunchConfig elastic_launch launch_agent"),
     "torch.distributed.optim": grouped(
-        "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer as_functional_optim"
-    ),
+        "DistributedOptimizer PostLocalSGDOptimizer as_functional_optim"
+    )
+    | {"ZeroRedundancyOptimizer": ".distributed.zero:ZeroRedundancyOptimizer"},
     "torch.distributed.optim.optimizer": grouped("DistributedOptimizer"),
     "torch.distributed.optim.post_localSGD_optimizer": grouped("PostLocalSGDOptimizer"),
     "torch.distributed.optim.utils": grouped("as_functional_optim register_functional_optim"),
-    "torch.distributed.optim.zero_redundancy_optimizer": grouped("ZeroRedundancyOptimizer"),
+    "torch.distributed.optim.zero_redundancy_optimizer": {"*": ".distributed.zero"},
     "torch.distributed.rendezvous": grouped("register_rendezvous_handler rendezvous"),
     "torch.distributed.tensor.debug": grouped("CommDebugMode visualize_sharding"),
-    "torch.distributed.tensor.device_mesh": {"*": ".distributed"},
+    "torch.distributed.tensor.device_mesh": {"*": ".distributed.mesh"},
     "torch.distributed.tensor.experimental": grouped(
         "context_parallel implicit_replication local_map register_sharding"
     ),
-    "torch.distributed.tensor.parallel": grouped(
-        "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput "
-        "PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel "
-        "parallelize_module"
-    ),
-    "torch.distributed.tensor.parallel.api": grouped("parallelize_module"),
+    "torch.distributed.tensor.parallel": {"*": ".distributed.parallel"},
+    "torch.distributed.tensor.parallel.api": {"*": ".distributed.parallel"},
     "torch.distributed.tensor.parallel.fsdp": grouped("DTensorExtensions"),
     "torch.distributed.tensor.parallel.input_reshard": grouped("input_reshard"),
     "torch.distributed.tensor.parallel.loss": grouped("loss_parallel"),
-    "torch.distributed.tensor.parallel.style": grouped(
-        "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput "
-        "PrepareModuleOutput RowwiseParallel SequenceParallel"
-    ),
+    "torch.distributed.tensor.parallel.style": {"*": ".distributed.parallel"},
     "torch.distributed.tensor.placement_types": {
         **grouped("_StridedShard"),
-        "*": ".distributed.tensor",
+        "*": ".distributed.placements",
     },
     **DISTRIBUTED_PRIVATE,
 }

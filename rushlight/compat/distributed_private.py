@@ -23,10 +23,7 @@ DISTRIBUTED_PRIVATE: dict[str, Entry] = {
         "all_to_all_single all_to_all_single_autograd broadcast permute_tensor "
         "reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor"
     ),
-    "torch.distributed._tensor": {
-        **refused("DTensor DeviceMesh distribute_module distribute_tensor"),
-        "*": ".distributed.tensor",
-    },
+    "torch.distributed._tensor": {"*": ".distributed.tensor"},
     "torch.distributed._tensor.experimental": refused("implicit_replication"),
     "torch.distributed.algorithms._checkpoint.checkpoint_wrapper": refused(
         "CheckpointImpl CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper "

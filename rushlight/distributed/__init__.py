@@ -51,13 +51,14 @@ HOMES = {
     ".messages": "P2POp batch_isend_irecv irecv isend recv send",
     ".objects": "all_gather_object broadcast_object_list gather_object recv_object_list "
     "scatter_object_list send_object_list",
+    ".mesh": "DeviceMesh init_device_mesh",
 }
 
 REFUSED = (
     "AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BackendConfig BarrierOptions "
     "BroadcastOptions GatherOptions ProcessGroupGloo ProcessGroupMPI ProcessGroupNCCL "
     "ReduceOptions ReduceScatterOptions ScatterOptions breakpoint record_comm shrink_group "
-    "split_group init_device_mesh DeviceMesh"
+    "split_group"
 )
 
 __getattr__, __dir__ = namespace(

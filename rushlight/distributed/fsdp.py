@@ -1,4 +1,4 @@
-"""torch.distributed.fsdp: the choices that sharded training takes; the training itself refuses."""
+"""torch.distributed.fsdp: `fully_shard`, and the choices that sharded training takes."""
 
 from __future__ import annotations
 
@@ -218,10 +218,13 @@ class CustomPolicy:
         self._lambda_fn = lambda_fn
 
 
+HOME = "rushlight.distributed.fullyshard"
+
 __getattr__, __dir__ = namespace(
     __name__,
+    dict.fromkeys(("FSDPModule", "fully_shard", "register_fsdp_forward_method"), HOME),
     refused={
-        "RL0013": "FSDPModule FullyShardedDataParallel ShardedGradScaler UnshardHandle enable_wrap "
-        "fully_shard register_fsdp_forward_method share_comm_ctx wrap"
+        "RL0013": "FullyShardedDataParallel ShardedGradScaler UnshardHandle enable_wrap "
+        "share_comm_ctx wrap"
     },
 )

@@ -16,7 +16,9 @@ from rushlight.distributed.stores import Store
 from rushlight.distributed.watch import Watch
 from rushlight.distributed.work import Work
 
-__all__ = ["GroupMember", "ProcessGroup", "World", "group", "the_group", "the_world"]
+__all__ = [
+    "GroupMember", "ProcessGroup", "World", "default_group", "group", "the_group", "the_world",
+]  # fmt: skip
 
 log = logging.getLogger("rushlight.distributed")
 
@@ -205,6 +207,13 @@ def the_world() -> World:
             "init_process_group."
         )
     return WORLDS[0]
+
+
+def default_group() -> ProcessGroup:
+    """The group of all processes."""
+    the_world()
+    found: ProcessGroup = GroupMember.WORLD
+    return found
 
 
 def the_group(wanted: Any, caller: str) -> ProcessGroup | None:
