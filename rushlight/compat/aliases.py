@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from rushlight.compat.compile_aliases import COMPILE_ALIASES
 from rushlight.compat.distributed_aliases import DISTRIBUTED
-from rushlight.compat.finder import ABSENT, Entry
+from rushlight.compat.finder import ABSENT, REFUSES, Entry
 from rushlight.compat.jit_aliases import MODULES, NATIVE
 from rushlight.compat.public_aliases import PUBLIC_ALIASES, ROOT
 
@@ -529,10 +529,12 @@ ALIASES: dict[str, Entry] = {
         **same(".export.decompositions", "default_decompositions"),
     },
     "torch.export.unflatten": {
+        "InterpreterModuleDispatcher": REFUSES + "RL0017",
         **same(".export.unflattening", "FlatArgsAdapter InterpreterModule UnflattenedModule"),
         **same(".export.unflattening", "unflatten"),
     },
     "torch.export.dynamic_shapes": {
+        "Constraint": REFUSES + "RL0017",
         **same(".export", "AdditionalInputs Dim ShapesCollection dims dynamic_dim"),
         **same(".export", "refine_dynamic_shapes_from_suggested_fixes"),
         **bare(".export.dimensions", "_DerivedDim _DimHint _DimHintType"),

@@ -90,6 +90,7 @@ ROOT: dict[str, str] = {
         "mkldnn_max_pool2d mkldnn_max_pool3d",
     ),
     **refuse(QUANTIZED, "choose_qparams_optimized"),
+    **refuse("RL0001", "indices_copy"),
     **named(".jit.ir.inferred", "InferredType unify_type_list"),
 }
 
@@ -199,11 +200,14 @@ PUBLIC_ALIASES: dict[str, Entry] = {
     ),
     "torch.fx.passes.reinplace": refuse(COMPILER, "reinplace"),
     "torch.fx.experimental.meta_tracer": ".fx.passes.meta_tracer",
-    "torch.fx.experimental.dynamic_spec": refuse(
-        COMPILER,
-        "DictSpec IntVar IntermediateSpec LeafIntSpec LeafSpec ObjectSpec ParamsSpec SeqSpec "
-        "ShapeVar ShapesSpec TensorSpec",
-    ),
+    "torch.fx.experimental.dynamic_spec": {
+        **refuse(
+            COMPILER,
+            "DictSpec IntVar IntermediateSpec LeafIntSpec LeafSpec ObjectSpec ParamsSpec SeqSpec "
+            "ShapeVar ShapesSpec TensorSpec",
+        ),
+        **named(".fx.symbols", "STATIC"),
+    },
     "torch.fx.experimental.recording": refuse(
         COMPILER,
         "FakeTensorMeta NotEqualError ShapeEnvEvent record_shapeenv_event "

@@ -20,6 +20,8 @@ __all__ = [
 
 CURRENT_NODE_KEY = "current_node"
 SHAPEENV_EVENT_KEY = "shapeenv_event"
+# A size that is what the example has.
+STATIC = None
 
 
 def math_function(name: str) -> Callable[[Any], Any]:
