@@ -295,6 +295,18 @@ def builtin_number(kind: type) -> Callable[..., Any]:
     return run
 
 
+def rounding(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of one number: of a symbol, another."""
+
+    def run(t: Any, *args: Any) -> Any:
+        v = t.real(args[0]) if len(args) == 1 else None
+        if isinstance(v, Number) and not t.world.may_raise_later(v.example):
+            return t.record("call_function", f, [v], {})
+        return NotImplemented
+
+    return run
+
+
 def builtin_bool(t: Any, *args: Any) -> Any:
     return Const(t.truth(args[0])) if args else Const(False)
 
@@ -477,6 +489,7 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
         for name, f in vars(operator).items()
         if not name.startswith("_") and name not in NO_OPERATION
     },
+    **{f: rounding(f) for f in (math.ceil, math.floor, math.trunc)},
     isinstance: builtin_isinstance,
     object.__new__: builtin_new,
     len: builtin_len,

@@ -88,7 +88,8 @@ class Recording:
         return self.add("get_attr", name, (), {}, value)
 
     def drop_unused_parts(self) -> None:
-        """Results of a call that nobody looks at need not be taken out of it."""
+        """Results of a call that nobody looks at need not be taken out of it, nor numbers be
+        computed."""
         for node in reversed(list(self.graph.nodes)):
             if node.meta.get(PART) and not node.users:
                 self.graph.erase_node(node)

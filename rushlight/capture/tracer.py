@@ -340,11 +340,22 @@ class Tracing:
         node = self.recording.add(op, target, *nodes, example)
         if writes:
             node.meta[WRITES] = True
+        if op == "call_function" and self.is_of_numbers(example, given, named):
+            node.meta[PART] = True
         if is_inplace:
             first = self.real(args[0])
             if isinstance(first, Tensor) and example is first.example:
                 return first
         return self.outputs(node, example)
+
+    def is_of_numbers(self, example: Any, given: Any, named: dict[str, Any]) -> bool:
+        """Whether a call makes a number of numbers and raises nothing later: a result that guards
+        decided, and nothing else uses, need not be computed."""
+        return not named and all(
+            type(x) in (int, float, bool)
+            or not (self.is_constant(x) or self.world.is_tensor(x) or self.world.may_raise_later(x))
+            for x in (example, *given)
+        )
 
     def note_effects(self, writes: bool, draws: bool, may_raise: bool) -> None:
         """Keep account of what a call does. What raises in the middle of a graph has the program

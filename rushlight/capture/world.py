@@ -101,9 +101,7 @@ class World:
 
     def may_be_dynamic(self, expected: Any, value: Any) -> bool:
         """Whether a number that changed from one to the other is a constant no more."""
-        if type(value) not in (int, float) or value == expected:
-            return False
-        return not (type(value) is int and value in (0, 1))
+        return type(value) in (int, float) and value != expected
 
     def decide(self, example: Any) -> Any:
         """The value of a number, with whatever guard makes that right."""

@@ -5,6 +5,8 @@ run by the package and, to record the counts, by PyTorch: `torch`, `config`, `ma
 
 from __future__ import annotations
 
+import math
+
 CASES = {}
 
 
@@ -49,6 +51,22 @@ def _(o):
 @case("int from 5")
 def _(o):
     f,c=counted(lambda x,k: x*k); sweep(o,f,c,[(torch.ones(2),k) for k in (5,5,6,7,1,0,2)])
+@case("int 0 then 1")
+def _(o):
+    f,c=counted(lambda x,k: x*k); sweep(o,f,c,[(torch.ones(2),k) for k in (0,1,2,3)])
+@case("int 5 then 0")
+def _(o):
+    f,c=counted(lambda x,k: x*k); sweep(o,f,c,[(torch.ones(2),k) for k in (5,0,7,1)])
+@case("int counts in a closure")
+def _(o):
+    held=[0]
+    f,c=counted(lambda x: x*held[0])
+    for k in range(4):
+        held[0]=k; f(torch.ones(2)); o.append(c.frame_count)
+@case("sizes rounded")
+def _(o):
+    f,c=counted(lambda x,m: torch.nn.functional.pad(x,(0,(-x.shape[-1])%m))*math.ceil(x.shape[-1]/m)*math.floor(x.shape[-1]/2))
+    sweep(o,f,c,[(torch.ones(2,n),4) for n in (5,6,7,9,8)])
 @case("int dynamic=True")
 def _(o):
     f,c=counted(lambda x,k: x*k, dynamic=True); sweep(o,f,c,[(torch.ones(2),k) for k in (5,6,1,0,2)])
