@@ -39,15 +39,16 @@ DISTRIBUTED: dict[str, Entry] = {
     ),
     "torch.distributed.argparse_util": grouped("check_env env"),
     "torch.distributed.autograd": grouped("context is_available"),
-    "torch.distributed.checkpoint.api": grouped("CheckpointException"),
+    "torch.distributed.checkpoint.api": {"*": ".distributed.checkpoint"},
     "torch.distributed.checkpoint.default_planner": grouped(
         "DefaultLoadPlanner DefaultSavePlanner create_default_global_load_plan "
         "create_default_global_save_plan create_default_local_load_plan "
         "create_default_local_save_plan"
     ),
-    "torch.distributed.checkpoint.filesystem": grouped(
-        "FileSystem FileSystemBase FileSystemReader FileSystemWriter SerializationFormat"
-    ),
+    "torch.distributed.checkpoint.filesystem": {
+        **grouped("FileSystem FileSystemBase SerializationFormat"),
+        "*": ".distributed.checkpoint",
+    },
     "torch.distributed.checkpoint.format_utils": grouped(
         "BroadcastingTorchSaveReader DynamicMetaLoadPlanner dcp_to_torch_save torch_save_to_dcp "
         "_EmptyStateDictLoadPlanner _load_state_dict"
@@ -71,17 +72,17 @@ DISTRIBUTED: dict[str, Entry] = {
     "torch.distributed.checkpoint.staging": grouped(
         "AsyncStager BlockingAsyncStager DefaultStager StagingOptions"
     ),
-    "torch.distributed.checkpoint.state_dict": grouped(
-        "DictValueType FQNS_T ListDictValueType OptimizerStateType PrimitiveType "
-        "StateDictOptions ValueType get_model_state_dict get_optimizer_state_dict "
-        "get_state_dict set_model_state_dict set_optimizer_state_dict set_state_dict"
-    ),
-    "torch.distributed.checkpoint.state_dict_loader": grouped(
-        "_load_state_dict load load_state_dict"
-    ),
-    "torch.distributed.checkpoint.state_dict_saver": grouped(
-        "AsyncCheckpointerType AsyncSaveResponse async_save save save_state_dict"
-    ),
+    "torch.distributed.checkpoint.state_dict": {
+        **grouped(
+            "DictValueType FQNS_T ListDictValueType OptimizerStateType PrimitiveType ValueType"
+        ),
+        "*": ".distributed.statedict",
+    },
+    "torch.distributed.checkpoint.state_dict_loader": {"*": ".distributed.checkpoint"},
+    "torch.distributed.checkpoint.state_dict_saver": {
+        **grouped("AsyncCheckpointerType AsyncSaveResponse"),
+        "*": ".distributed.checkpoint",
+    },
     "torch.distributed.checkpoint.stateful": grouped("Stateful StatefulT"),
     "torch.distributed.checkpoint.storage": grouped("StorageReader StorageWriter WriteResult"),
     "torch.distributed.checkpoint.utils": grouped("find_state_dict_object find_tensor_shard"),

@@ -12,32 +12,35 @@ def refused(names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), REFUSES + _CODE)
 
 
-_COLLECTIVES = "all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter"
-
 DISTRIBUTED_PRIVATE: dict[str, Entry] = {
     "torch._C._distributed_c10d": {"*": ".distributed", **refused("Reducer")},
     "torch._C._distributed_rpc": refused("_is_current_rpc_agent_set"),
     "torch.distributed._composable.fsdp": {"*": ".distributed.fsdp"},
-    "torch.distributed._functional_collectives": refused(
-        "AsyncCollectiveTensor all_gather_tensor all_gather_tensor_autograd all_reduce "
-        "all_to_all_single all_to_all_single_autograd broadcast permute_tensor "
-        "reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor"
-    ),
+    "torch.distributed._functional_collectives": {
+        **refused("AsyncCollectiveTensor permute_tensor"),
+        "*": ".distributed.functional",
+    },
     "torch.distributed._tensor": {"*": ".distributed.tensor"},
     "torch.distributed._tensor.experimental": refused("implicit_replication"),
     "torch.distributed.algorithms._checkpoint.checkpoint_wrapper": refused(
         "CheckpointImpl CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper "
         "offload_wrapper"
     ),
-    "torch.distributed.checkpoint": refused(
-        "FileSystemReader FileSystemWriter async_save load load_state_dict save save_state_dict"
-    ),
     "torch.distributed.checkpoint._consolidate_hf_safetensors": refused(
         "consolidate_safetensors_files"
     ),
-    "torch.distributed.elastic.multiprocessing.errors": refused("ChildFailedError record"),
-    "torch.distributed.nn": refused(_COLLECTIVES),
-    "torch.distributed.nn.functional": refused(_COLLECTIVES),
+    "torch.distributed.elastic.multiprocessing.errors": {
+        **refused("ChildFailedError"),
+        "record": ".distributed.run:record",
+    },
+    "torch.distributed.nn": {
+        **refused("all_to_all gather reduce scatter"),
+        "*": ".distributed.differentiable",
+    },
+    "torch.distributed.nn.functional": {
+        **refused("all_to_all gather reduce scatter"),
+        "*": ".distributed.differentiable",
+    },
     "torch.distributed.pipelining": refused("ScheduleGPipe SplitPoint pipeline"),
     "torch.distributed.rpc.api": refused("_all_gather _require_initialized"),
     "torch.distributed.tensor._utils": refused("compute_local_shape_and_global_offset"),

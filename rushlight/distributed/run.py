@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 from rushlight.distributed import mpi
 
-__all__ = ["get_args_parser", "launch", "main", "parse_args", "run"]
+__all__ = ["get_args_parser", "launch", "main", "parse_args", "record", "run"]
 
 # Seconds that processes have to end by themselves after they are told to.
 GRACE = 5.0
@@ -253,6 +253,11 @@ def end(children: list[Child]) -> None:
 def launch(args: Sequence[str]) -> int:
     """`rushlight launch`."""
     return run(parse_args(args, "rushlight launch"))
+
+
+def record(fn: Any, error_handler: Any = None) -> Any:
+    """For a script's main function: its errors are passed on as any others are."""
+    return fn
 
 
 def main(args: Sequence[str] | None = None) -> None:

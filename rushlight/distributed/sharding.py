@@ -115,6 +115,11 @@ def kept(operands: list[Operand], args: Sequence[Any], parts: int) -> Plan | Non
     return same(operands, operands[0].placement)
 
 
+@rule("copy_")
+def copied(operands: list[Operand], args: Sequence[Any], parts: int) -> Plan | None:
+    return pointwise("copy_", operands)
+
+
 # -- products --------------------------------------------------------------------------------------
 
 
