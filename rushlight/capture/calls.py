@@ -83,10 +83,9 @@ class Tracer(Operators):
                 return self.call(self.type_attr(f, "__call__"), args, kwargs)
             case Obj():
                 return self.call_object(f, f.value, args, kwargs, frame)
-            case Const() if isinstance(
-                getattr(type(f.value), "__call__", None), types.FunctionType
-            ):
-                method = Lazy(type(f.value).__call__, const(type(f.value)).attr("__call__"))
+            case Const() if callable(f.value) and isinstance(f.value, enum.Enum):
+                cls: Any = type(f.value)
+                method = Lazy(cls.__call__, const(cls).attr("__call__"))
                 return self.call(method, [f, *args], kwargs)
         raise Break(f"call of {type(f).__name__}")
 
