@@ -309,6 +309,53 @@ def test_variables_can_be_deleted():
     )
 
 
+# -- what is outside
+
+
+NUMBERS = [1, 2, 3]
+TABLE = {"a": 1}
+
+
+def item_of_global(x: int):
+    return NUMBERS[x]
+
+
+def whole_global(x: int):
+    return TABLE
+
+
+def test_containers_outside_are_no_values():
+    for function, kind in ((item_of_global, "list"), (whole_global, "dict")):
+        assert refusal(torch.jit.script, function).startswith(
+            f"\npython value of type '{kind}' cannot be used as a value. Perhaps it is a closed "
+            "over global variable? If so, please consider passing it in as an argument or use a "
+            "local variable instead.:\n"
+        )
+
+
+def number_for_a_tensor(x, y=3):
+    return x
+
+
+def text_for_a_number(x, y: int = "s"):  # type: ignore[assignment]
+    return x
+
+
+def fitting(x, y=None, z: float = 1, w: tuple[int, int] = (1, 2), v: str | None = "s"):
+    return x
+
+
+def test_defaults_are_values_of_their_parameters():
+    assert refusal(torch.jit.script, number_for_a_tensor).startswith(
+        '\nExpected a default value of type Tensor (inferred) on parameter "y".Because "y" was not '
+        "annotated with an explicit type it is assumed to be type 'Tensor'.:\n"
+    )
+    assert refusal(torch.jit.script, text_for_a_number).startswith(
+        '\nExpected a default value of type int on parameter "y".:\n'
+    )
+    assert torch.jit.script(fitting)(torch.ones(1)).item() == 1
+
+
 # -- programs in one piece
 
 

@@ -166,7 +166,10 @@ class Checker:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd):
             raise NotSupportedError(self.source.range_of(node), "unsupported unary operator: UAdd")
         if isinstance(node, ast.Dict) and None in node.keys:
-            raise NotSupportedError(self.source.range_of(node), "Dict expansion is not supported")
+            raise NotSupportedError(
+                self.source.short_range(node, 1),
+                "Dict expansion (e.g. `{**dict}`) is not supported",
+            )
         if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
             raise FrontendError(self.source.range_of(node), "Unknown Constant expression type")
         for part in ast.iter_child_nodes(node):

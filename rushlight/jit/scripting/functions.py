@@ -9,11 +9,14 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import replace
 from typing import Any
 
+from rushlight.jit.ir.binding import type_name
 from rushlight.jit.ir.constants import enumerated
 from rushlight.jit.ir.graph import Graph, Value
+from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.schemas import NO_DEFAULT, Argument
 from rushlight.jit.ir.types import BOOL, FLOAT, INT, ClassType, TensorType, Type
 from rushlight.jit.naming import qualified_name
+from rushlight.jit.objects.binding import CannotCast, cast_value
 from rushlight.jit.ops.matching import without_optional
 from rushlight.jit.scripting.cleanup import clean_up
 from rushlight.jit.scripting.emitter import Emitter, all_arguments
@@ -61,10 +64,29 @@ def signature(
             type_ = state_type(node, self_type) or TensorType.getInferred()
         if type(default) in (int, float, bool):
             default = NUMBERS.get(without_optional(type_), type(default))(default)
+        if default is not NO_DEFAULT and size is None and not resolver.is_of_saved_code:
+            check_default(default, type_, each.arg, source.range_of(node))
         arguments.append(Argument(each.arg, type_, default, each.arg in keyword_only, None, size))
     if node.returns is not None:
         result = resolver.annotation(node.returns, source)
     return arguments, result
+
+
+def check_default(default: Any, type_: Type, name: str, place: SourceRange) -> None:
+    """Refuses a default that is no value of its parameter."""
+    try:
+        cast_value(default, type_)
+    except CannotCast:
+        reason = ""
+        if isinstance(type_, TensorType) and type_.inferred:
+            reason = (
+                f'Because "{name}" was not annotated with an explicit type it is assumed to be '
+                "type 'Tensor'."
+            )
+        fail_at(
+            place,
+            f'Expected a default value of type {type_name(type_)} on parameter "{name}".{reason}',
+        )
 
 
 def state_type(node: ast.FunctionDef, self_type: Type | None) -> Type | None:

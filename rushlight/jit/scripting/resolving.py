@@ -14,7 +14,7 @@ import math
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Hashable, Mapping, MutableMapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -262,6 +262,11 @@ class PythonValue(Sugared):
     def as_value(self, place: SourceRange, em: Emitter) -> Any:
         fail_at(place, f"{self.kind()} {NOT_A_VALUE}")
 
+    def getitem(
+        self, place: SourceRange, em: Emitter, index: Any, hint: Type | None = None
+    ) -> Sugared:
+        fail_at(place, f"{self.kind()} {NOT_A_VALUE}")
+
     def attr(self, place: SourceRange, em: Emitter, name: str) -> Sugared:
         fail_at(place, f"attribute lookup is not defined on {self.kind()}")
 
@@ -464,6 +469,8 @@ BUILTINS: MutableMapping[Any, str | None] = weakref.WeakKeyDictionary()
 
 def builtin_name(found: Any) -> str | None:
     """The kind of the operator that a Python function calls; None where it is none."""
+    if not callable(found) or not isinstance(found, Hashable):
+        return None
     try:
         if found in BUILTINS:
             return BUILTINS[found]
