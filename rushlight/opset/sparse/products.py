@@ -20,8 +20,8 @@ TORCH_NAMES = (
 
 
 def not_for(name: str, value: Any) -> NotImplementedError:
-    # torch: the words for an op that a layout does not have.
     backend = "SparseCPU" if is_coo(value) else "CPU"
+    # torch: the words for an op that a layout does not have.
     return NotImplementedError(
         f"Could not run 'aten::{name}' with arguments from the '{backend}' backend: it is for "
         "tensors of another layout."
