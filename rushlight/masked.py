@@ -90,11 +90,14 @@ def prod(
 
 
 def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    return masked_out(converted(input, dtype), mask, 0).cumsum(dim)
+    given = masked_out(converted(input, dtype), mask, 0)
+    # torch: small integers are not widened here.
+    return given.cumsum(dim, dtype=None if given.dtype is bool_ else given.dtype)
 
 
 def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    return masked_out(converted(input, dtype), mask, 1).cumprod(dim)
+    given = masked_out(converted(input, dtype), mask, 1)
+    return given.cumprod(dim, dtype=None if given.dtype is bool_ else given.dtype)
 
 
 def amax(
@@ -206,13 +209,13 @@ def compute_spread(
     count = counted(given, mask, dim, True)
     middle = sum(given, dim, keepdim=True, mask=mask) / count
     off = given - middle
-    squares = (off * off.conj()).real if given.dtype.category == COMPLEX else off * off
+    # torch: of complex numbers complex too.
+    squares = off * off.conj() if given.dtype.category == COMPLEX else off * off
     total = sum(squares, dim, keepdim=keepdim, mask=mask)
     if not keepdim:
         count = counted(given, mask, dim, False)
-    count = count.real if given.dtype.category == COMPLEX else count
     if unbiased:
-        count = (count - 1).clamp(min=0)
+        count = (count.real - 1).clamp(min=0)
     found = total / count
     return found.sqrt() if root else found
 

@@ -67,3 +67,12 @@ def test_gradients_reach_what_the_mask_leaves():
 def test_what_does_not_fit_is_refused():
     with pytest.raises(IndexError, match="dimensionality"):
         masked.sum(X, mask=MASK[None])
+
+
+def test_running_sums_keep_small_integers_and_spreads_of_complex_numbers_are_complex():
+    for kind in (torch.uint8, torch.int32, torch.bfloat16):
+        assert masked.cumsum(torch.ones(3, dtype=kind), 0).dtype is kind
+        assert masked.cumprod(torch.ones(3, dtype=kind), 0).dtype is kind
+    found = masked.std(torch.tensor([1 + 2j, 2, 3j]), 0)
+    assert found.dtype is torch.complex64
+    assert abs(found - 1.8257) < 1e-4

@@ -148,3 +148,11 @@ def test_wrong_bags(options, kind, message):
     given = {"offsets": torch.tensor([0]), **options}
     with pytest.raises(kind, match=message):
         F.embedding_bag(torch.tensor([0, 1, 2]), torch.tensor(TABLE), **given)
+
+
+def test_local_response_norm_of_images_without_height_takes_halves() -> None:
+    x = torch.linspace(-2, 2, 12).reshape(1, 4, 3)
+    expected = F.local_response_norm(x.unsqueeze(-1), 2, alpha=0.5).squeeze(-1)
+    assert torch.equal(F.local_response_norm(x, 2, alpha=0.5), expected)
+    half = F.local_response_norm(x.to(torch.bfloat16), 2, alpha=0.5)
+    assert (half.float() - expected).abs().max() < 0.02

@@ -105,6 +105,10 @@ def local_response_norm(
     if input.numel() == 0:
         return input
     sizes = input.shape
+    if dims == 3:
+        squares = functions.pad((input * input).unsqueeze(1), (0, 0, size // 2, (size - 1) // 2))
+        means = functions.avg_pool2d(squares, (size, 1), 1).squeeze(1)
+        return input / (means * alpha + k) ** beta
     squares = (input * input).reshape(sizes[0], 1, sizes[1], sizes[2], -1)
     squares = functions.pad(squares, (0, 0, 0, 0, size // 2, (size - 1) // 2))
     means = functions.avg_pool3d(squares, (size, 1, 1), 1).reshape(sizes)

@@ -62,4 +62,10 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     steps = contiguous_strides(sizes)
     whole: Any = indices.to(dtypes.int64)
-    return tuple([whole // step % size for step, size in zip(steps, sizes, strict=True)])
+    if not sizes:
+        return ()
+    # torch: parts of one tensor.
+    found = whole.new_empty((*whole.shape, len(sizes)))
+    for place, (step, size) in enumerate(zip(steps, sizes, strict=True)):
+        found.select(-1, place).copy_(whole // step % size)
+    return tuple(found.unbind(-1))

@@ -585,7 +585,8 @@ def take_along_dim(self: Any, indices: Any, dim: Any = None) -> Any:
     common = list(geometry.broadcast_shapes(tuple(sizes), tuple(wanted)))
     indices = indices.expand(common)
     common[dim] = own
-    return self.expand(common).gather(dim, indices)
+    # torch: where a dim is named, places outside it are taken from the other end.
+    return self.expand(common).gather(dim, indices.remainder(own))
 
 
 # -- from the flattened tensor ----------------------------------------------------------------

@@ -187,3 +187,10 @@ def test_complex_numbers_are_filled_in_at_single_precision(kind) -> None:
 def test_unravelled_positions_are_long_integers(kind) -> None:
     rows, columns = rl.unravel_index(rl.tensor([200, 3], dtype=kind), (300, 2))
     assert rows.dtype is rl.int64 and rows.tolist() == [100, 1] and columns.tolist() == [0, 1]
+
+
+def test_coordinates_are_parts_of_one_tensor() -> None:
+    rows, columns = rl.unravel_index(rl.tensor([[1, 2, 3], [4, 5, 6]]), (3, 4))
+    assert rows.stride() == columns.stride() == (6, 2)
+    assert columns.tolist() == [[1, 2, 3], [0, 1, 2]]
+    assert rl.unravel_index(rl.tensor([0]), ()) == ()
