@@ -14,7 +14,6 @@ def refused(names: str) -> dict[str, str]:
 
 DISTRIBUTED_PRIVATE: dict[str, Entry] = {
     "torch._C._distributed_c10d": {"*": ".distributed", **refused("Reducer")},
-    "torch._C._distributed_rpc": refused("_is_current_rpc_agent_set"),
     "torch.distributed._composable.fsdp": {"*": ".distributed.fsdp"},
     "torch.distributed._functional_collectives": {
         **refused("AsyncCollectiveTensor permute_tensor"),
@@ -42,7 +41,6 @@ DISTRIBUTED_PRIVATE: dict[str, Entry] = {
         "*": ".distributed.differentiable",
     },
     "torch.distributed.pipelining": refused("ScheduleGPipe SplitPoint pipeline"),
-    "torch.distributed.rpc.api": refused("_all_gather _require_initialized"),
     "torch.distributed.tensor._utils": refused("compute_local_shape_and_global_offset"),
     "torch.distributed.tensor.experimental._attention": refused("set_rotate_method"),
     "torch.distributed.utils": refused("_sync_module_states"),
