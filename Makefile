@@ -19,6 +19,9 @@ FUZZ_AOT ?= 20000
 # How many random Python programs `make fuzz-capture` compares.
 FUZZ_CAPTURE ?= 10000
 
+# How often each fault of a process is repeated by `make faults`.
+FAULTS ?= 50
+
 # make conformance SEED=autograd,trace K="hook and not cuda"
 KIT ?= ../shared/conformance
 SEED ?= autograd
@@ -27,7 +30,7 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit sweep-export python314 laws lint conformance bench libraries reference docs site index clean
+.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit sweep-export python314 faults laws lint conformance bench libraries reference docs site index clean
 
 help:
 	@echo "make venv         set up .venv"
@@ -47,6 +50,7 @@ help:
 	@echo "make libraries    programs with some thirty libraries, in an environment of their own: a quarter of an hour"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
 	@echo "make docs         write docs/ops.md and docs/errors.md"
+	@echo "make faults       killed, hung and mistaken processes, each fault FAULTS=50 times: an hour"
 	@echo "make site         build the documentation site into build/site: a minute"
 	@echo "make index        write rushlight/opset/where.py: which module defines which name"
 	@echo "make clean        remove .venv and caches"
@@ -96,6 +100,9 @@ fuzz-jit: $(STAMP)
 # Every sample of every operator as a program, and as one over core aten.
 sweep-export: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(JOBS) -m "slow or not slow" tests/export/test_ops.py $(ARGS)
+
+faults: $(STAMP)
+	RUSHLIGHT_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q tests/distributed/test_faults.py $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -45,72 +45,114 @@ class Spread:
         self.rows = -(-self.shape[0] // self.group.size())
         self.row = parameter[:1].numel()
         self.whole: Tensor | None = None
-        # The whole as it is in the graph.
-        self.shown: Tensor | None = None
         self.put(self.own)
 
     def put(self, value: Any) -> None:
         for module, name in self.places:
             module._parameters[name] = value
 
-    def gather(self, dtype: Any) -> Tensor:
-        """The whole parameter."""
-        if self.whole is None:
-            with no_grad():
-                local = self.own.detach()._local.to(dtype)
-                sent = padded(local, self.rows * self.row)
-                whole = functions.empty(sent.numel() * self.group.size(), dtype=dtype)
-                collectives.all_gather_into_tensor(whole, sent, self.group)
-                count = self.shape[0] * self.row
-                self.whole = whole[:count].view(self.shape)
-        return self.whole
-
-    def scatter(self, gradient: Tensor, policy: MixedPrecisionPolicy) -> DTensor:
-        """This process's part of the mean gradient."""
-        kept = self.own._local
-        wide = gradient.to(policy.reduce_dtype or gradient.dtype)
-        part = functions.empty(self.rows * self.row, dtype=wide.dtype)
-        whole = padded(wide, part.numel() * self.group.size())
-        collectives.reduce_scatter_tensor(part, whole, ReduceOp.AVG, self.group)
-        for dim in range(self.mesh.ndim - 1):
-            collectives.all_reduce(part, ReduceOp.AVG, self.mesh.get_group(dim))
-        local = part[: kept.numel()].view(kept.shape).to(kept.dtype)
-        return DTensor(local, self.mesh, self.own.placements, self.shape)
+    @property
+    def count(self) -> int:
+        """The elements of a part, as all parts travel."""
+        return self.rows * self.row
 
 
-def padded(values: Tensor, count: int) -> Tensor:
-    flat = values.contiguous().view(-1)
-    if flat.numel() == count:
-        return flat
-    result: Tensor = functions.zeros(count, dtype=values.dtype)
-    result[: flat.numel()] = flat
-    return result
+class Bundle:
+    """Parameters of one module and dtype, which travel together."""
+
+    def __init__(self, spread: list[Spread], state: State) -> None:
+        self.spread = spread
+        self.state = state
+        self.mesh = spread[0].mesh
+        self.group = spread[0].group
+        self.count = sum([each.count for each in spread])
+
+    def gather(self) -> None:
+        """Make all parameters whole, by one collective."""
+        if self.spread[0].whole is not None:
+            return
+        dtype = self.state.policy.param_dtype or self.spread[0].own.dtype
+        with no_grad():
+            sent = functions.zeros(self.count, dtype=dtype)
+            begin = 0
+            for each in self.spread:
+                local = each.own.detach()._local
+                sent[begin : begin + local.numel()] = local.reshape(-1)
+                begin += each.count
+            size = self.group.size()
+            parts = functions.empty([size, self.count], dtype=dtype)
+            collectives.all_gather_into_tensor(parts, sent, self.group)
+            begin = 0
+            for each in self.spread:
+                flat = parts[:, begin : begin + each.count].reshape(-1)
+                begin += each.count
+                # Each has memory of its own, by which it is known where the graph saves it.
+                flat = flat.clone() if size == 1 else flat
+                each.whole = flat[: each.shape[0] * each.row].view(each.shape)
+
+    def scatter(self, gradients: Any) -> list[DTensor]:
+        """This process's parts of the mean gradients, by one collective."""
+        policy = self.state.policy
+        size = self.group.size()
+        dtype = policy.reduce_dtype or gradients[0].dtype
+        with no_grad():
+            sent = functions.zeros([size, self.count], dtype=dtype)
+            begin = 0
+            for each, gradient in zip(self.spread, gradients):
+                rows = gradient.reshape(-1)
+                for index in range(size):
+                    piece = rows[index * each.count : (index + 1) * each.count]
+                    sent[index, begin : begin + piece.numel()] = piece
+                begin += each.count
+            part = functions.empty(self.count, dtype=dtype)
+            collectives.reduce_scatter_tensor(part, sent, ReduceOp.AVG, self.group)
+            for dim in range(self.mesh.ndim - 1):
+                collectives.all_reduce(part, ReduceOp.AVG, self.mesh.get_group(dim))
+            found = []
+            begin = 0
+            for each in self.spread:
+                kept = each.own._local
+                own = part[begin : begin + kept.numel()].clone().view(kept.shape).to(kept.dtype)
+                found.append(DTensor(own, self.mesh, each.own.placements, each.shape))
+                begin += each.count
+        return found
+
+    def drop(self) -> None:
+        for each in self.spread:
+            each.whole = None
 
 
 class Gather(Function):
-    """The whole of a spread parameter."""
+    """The whole parameters of a bundle."""
 
     @staticmethod
-    def forward(ctx: Any, own: DTensor, spread: Spread, state: State) -> Tensor:
-        ctx.spread, ctx.state = spread, state
-        whole = spread.gather(state.dtype_of(own))
-        return whole.view(whole.shape)
+    def forward(ctx: Any, bundle: Bundle, *own: DTensor) -> Any:
+        ctx.bundle = bundle
+        bundle.gather()
+        whole = [each.whole.view(each.shape) for each in bundle.spread]  # type: ignore[union-attr]
+        frozen = [one for one, each in zip(whole, own) if not each.requires_grad]
+        ctx.mark_non_differentiable(*frozen)
+        return tuple(whole)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        spread, state = ctx.spread, ctx.state
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        bundle = ctx.bundle
         # No formula needs the whole after this one.
-        if state.reshards_after_backward:
-            spread.whole = None
-        return spread.scatter(grad, state.policy), None, None
+        if bundle.state.reshards_after_backward:
+            bundle.drop()
+        found = bundle.scatter(grads)
+        return None, *[
+            one if each.own.requires_grad else None for one, each in zip(found, bundle.spread)
+        ]
 
 
 class Note:
     """What the graph keeps of a tensor in a whole parameter's memory: how to see it there."""
 
-    __slots__ = ("geometry", "spread")
+    __slots__ = ("bundle", "geometry", "spread")
 
-    def __init__(self, spread: Spread, tensor: Tensor) -> None:
+    def __init__(self, bundle: Bundle, spread: Spread, tensor: Tensor) -> None:
+        self.bundle = bundle
         self.spread = spread
         self.geometry = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
 
@@ -126,42 +168,45 @@ class State:
         reshards: bool,
     ) -> None:
         self.module = module
-        self.spread = parameters
         self.policy = policy
+        by_dtype: dict[Any, list[Spread]] = {}
+        for each in parameters:
+            by_dtype.setdefault(each.own.dtype, []).append(each)
+        self.bundles = [Bundle(each, self) for each in by_dtype.values()]
         self.reshards_after_forward = reshards
         self.reshards_after_backward = True
         self.depth = 0
 
-    def dtype_of(self, own: Tensor) -> Any:
-        return self.policy.param_dtype or own.dtype
-
     def pack(self, tensor: Tensor) -> Any:
         if not isinstance(tensor, DTensor):
             place = tensor.untyped_storage().data_ptr()
-            for spread in self.spread:
-                whole = spread.whole
-                if whole is not None and whole.untyped_storage().data_ptr() == place:
-                    return Note(spread, tensor)
+            for bundle in self.bundles:
+                for spread in bundle.spread:
+                    whole = spread.whole
+                    if whole is not None and whole.untyped_storage().data_ptr() == place:
+                        return Note(bundle, spread, tensor)
         return tensor
 
     def unpack(self, kept: Any) -> Tensor:
         if not isinstance(kept, Note):
             found: Tensor = kept
             return found
-        whole = kept.spread.gather(self.dtype_of(kept.spread.own))
-        return whole.as_strided(*kept.geometry)
+        kept.bundle.gather()
+        assert kept.spread.whole is not None
+        return kept.spread.whole.as_strided(*kept.geometry)
 
     def unshard(self) -> None:
-        for spread in self.spread:
-            spread.shown = Gather.apply(spread.own, spread, self)
-            spread.put(spread.shown)
+        for bundle in self.bundles:
+            shown = Gather.apply(bundle, *[spread.own for spread in bundle.spread])
+            for spread, whole in zip(bundle.spread, shown):
+                spread.put(whole)
 
     def reshard(self, frees: bool) -> None:
-        for spread in self.spread:
-            spread.put(spread.own)
-            spread.shown = None
+        for bundle in self.bundles:
+            for spread in bundle.spread:
+                spread.put(spread.own)
             if frees:
-                spread.whole = None
+                bundle.drop()
 
 
 def cast(values: Any, dtype: Any) -> Any:

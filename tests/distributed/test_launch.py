@@ -144,3 +144,13 @@ def test_mpirun(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["[0, 1]"] * 2
     assert not [name for name in os.listdir("/dev/shm") if name.startswith("mpich_shm")]
+
+
+def test_the_example_learns_alike_on_any_number_of_processes():
+    root = Path(__file__).parents[2]
+    found = []
+    for count in ("1", "2"):
+        done = command("launch", "-n", count, "--no-prefix", "examples/train_ddp.py", cwd=root)
+        assert done.returncode == 0, done.stderr
+        found.append(float(done.stdout.rsplit("accuracy", 1)[1].split()[0]))
+    assert min(found) > 0.9

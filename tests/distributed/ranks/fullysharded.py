@@ -47,7 +47,7 @@ def check_fully_shard(rank, size):
     # Nothing whole is left, and what a forward keeps for the backward are parts.
     model = sharded()
     loss = model(x).sum()
-    spread = model.layers[0]._fully_sharded.spread
+    spread = model.layers[0]._fully_sharded.bundles[0].spread
     assert all([each.whole is None for each in spread])
     loss.backward()
     assert all([each.whole is None for each in spread])
