@@ -97,6 +97,11 @@ NAMES_REASONS: dict[str, Reason] = {
         "No rendezvous handler for {scheme}:// (RL0027)",
         remedy="The schemes are env://, tcp://HOST:PORT and file:///PATH.",
     ),
+    "RL0028": Reason(
+        "{op} writes to a DTensor that is placed {placement}, and has no rule for it (RL0028)",
+        "What is written to stays where it is, and this operator needs it whole.",
+        "Write to a copy: x.redistribute(placements=[Replicate()]).",
+    ),
     # -- command line and compatibility
     "RL1301": missing("RL1301", "The name is one of PyTorch's; nothing stands behind it here."),
     "RL1302": Reason(

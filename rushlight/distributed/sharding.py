@@ -66,7 +66,7 @@ def plan(op: Any, operands: list[Operand], args: Sequence[Any], parts: int) -> P
         # What is written to stays where it is, so it can be written where it is whole.
         first = operands[0].placement
         if not isinstance(first, Replicate):
-            raise NotImplementedError(f"{op} writes to a DTensor placed {first}")
+            raise error("RL0028", NotImplementedError, op=op, placement=first)
     return same(operands, R)
 
 
