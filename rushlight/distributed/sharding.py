@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from rushlight.base.errors import error
 from rushlight.distributed.placements import Partial, Placement, Replicate, Shard
 
 __all__ = ["Operand", "Plan", "full_shape", "plan"]
