@@ -104,6 +104,7 @@ class Runtime:
     def __init__(self, mpi: Any, by_mpirun: bool) -> None:
         self.mpi = mpi
         self.by_mpirun = by_mpirun
+        self.process = os.getpid()
         world = mpi.COMM_WORLD
         self.rank: int = world.Get_rank()
         self.size: int = world.Get_size()

@@ -8,6 +8,7 @@ MPICH and its kin read PMI_PORT and PMI_ID. All that passes here are addresses, 
 from __future__ import annotations
 
 import contextlib
+import os
 import selectors
 import signal
 import socket
@@ -26,6 +27,9 @@ class Manager:
 
     def __init__(self, size: int) -> None:
         self.size = size
+        # MPI names the memory that processes of one machine share after this: programs that run
+        # beside one another must differ.
+        self.name = f"rushlight_{os.getpid()}_{os.urandom(8).hex()}"
         self.values: dict[str, str] = {}
         self.at_barrier: list[Any] = []
 
@@ -58,7 +62,7 @@ class Manager:
             "init": "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
             "get_maxes": "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n",
             "get_appnum": "cmd=appnum appnum=0\n",
-            "get_my_kvsname": "cmd=my_kvsname kvsname=rushlight\n",
+            "get_my_kvsname": f"cmd=my_kvsname kvsname={self.name}\n",
             "get_universe_size": f"cmd=universe_size size={self.size}\n",
             "finalize": "cmd=finalize_ack rc=0\n",
         }.get(command, "")

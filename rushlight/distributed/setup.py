@@ -384,6 +384,8 @@ def leave() -> None:
     """
     import sys
 
+    if mpi.STARTED and mpi.STARTED[0].process != os.getpid():
+        return  # a forked child: MPI is its parent's
     world = WORLDS[0] if WORLDS else None
     failed = bool(BROKEN) or hasattr(sys, "last_value")
     if world is not None:

@@ -88,6 +88,14 @@ def test_doctor_describes_mpi():
     assert found["mpi4py"] == "(absent)" or {"library", "mpirun"} <= set(found)
 
 
+def test_programs_beside_one_another_share_no_memory():
+    """MPI names what processes share after what their manager calls them."""
+    from rushlight.distributed.pmi import Manager
+
+    said = {Manager(2).answer(None, "cmd=get_my_kvsname") for _ in range(3)}
+    assert len(said) == 3 and all([each.startswith("cmd=my_kvsname kvsname=") for each in said])
+
+
 # -- stores ----------------------------------------------------------------------------------------
 
 
