@@ -306,6 +306,8 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def _real_loader(self, fullname: str) -> Any:
         found = importlib.util.find_spec(self.real_name(fullname))
         loader = None if found is None else found.loader
+        if isinstance(loader, _ExtendingLoader):
+            loader = loader.loader
         if loader is None or not hasattr(loader, "get_code"):
             raise ImportError(f"{fullname} cannot be run as a script", name=fullname)
         return loader
