@@ -24,6 +24,8 @@ MISSING_STATUS = 3
 _HERE = os.path.abspath(__file__)
 _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
 _SHIM = os.path.join(os.path.dirname(_HERE), "shim")
+# what mpirun and its kin put into the environment
+_MPIRUN = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK")
 # frames that only pass on a look-up of a name
 _LOOKUP_FUNCTIONS = ("__getattr__", "__getattribute__", "getattr_with_aliases", "import_module")
 
@@ -61,6 +63,10 @@ def run(
 
     compat.install()
     asked.start()
+    if any([name in os.environ for name in _MPIRUN]):
+        from rushlight.distributed.mpi import tell_environment
+
+        tell_environment()
     try:
         return _run(target, args, module, full)
     except SystemExit as end:

@@ -23,7 +23,15 @@ from rushlight.distributed.errors import DistBackendError
 from rushlight.distributed.stores import Store
 from rushlight.distributed.storeserver import is_loopback
 
-__all__ = ["Runtime", "describe", "forget_memory_names", "is_found", "launched_by_mpirun", "start"]
+__all__ = [
+    "Runtime",
+    "describe",
+    "forget_memory_names",
+    "is_found",
+    "launched_by_mpirun",
+    "start",
+    "tell_environment",
+]
 
 # What launchers put into the environment of each process: rank, size, rank on this machine.
 LAUNCHERS = (
@@ -48,6 +56,17 @@ def launched_by_mpirun() -> tuple[int, int, int | None] | None:
             None if near is None else int(near),
         )
     return None
+
+
+def tell_environment() -> None:
+    """Let a process of mpirun find what torchrun's processes find in the environment."""
+    given = launched_by_mpirun()
+    if given is None or "RANK" in os.environ:
+        return
+    rank, size, near = given
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size))
+    if near is not None:
+        os.environ.setdefault("LOCAL_RANK", str(near))
 
 
 @cache
