@@ -114,7 +114,7 @@ module_type: type | None = None
 
 # -- distributed -----------------------------------------------------------------------------------
 
-# Batch norm over the batches of all processes; None where there is no process group.
+# Batch norm over the batches of all processes; None until there may be any.
 synced_norm: Callable[..., Any] | None = None
 
 

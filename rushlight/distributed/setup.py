@@ -46,6 +46,8 @@ default_pg_timeout = timedelta(seconds=1800)
 default_pg_nccl_timeout = None
 # Groups are numbered alike in all processes; a number is never used by two worlds.
 NUMBERS = [0]
+# SyncBatchNorm asks here, once there may be groups.
+ports.fill(synced_norm=synced_norm)
 
 
 class Backend(str):
@@ -163,7 +165,6 @@ def init_process_group(
     meeting = meet(init_method, rank, world_size, store, limit)
     world = open_world(meeting, limit)
     WORLDS.append(world)
-    ports.fill(synced_norm=synced_norm)
     GroupMember.WORLD = add_group(range(meeting.size), limit, name, group_name and str(group_name))
     if name != Backend.MPI and backend is not None and meeting.rank == 0 and meeting.size > 1:
         log.warning("backend %r: collectives run on MPI, on the CPU", str(backend))
@@ -366,7 +367,6 @@ def destroy_process_group(group: Any = None) -> None:
     if not whole:
         BROKEN.append(world)
     WORLDS.clear()
-    ports.fill(synced_norm=None)
     GroupMember.WORLD = None
 
 

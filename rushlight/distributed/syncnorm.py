@@ -8,7 +8,7 @@ from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
-from rushlight.distributed.groups import ProcessGroup, the_group
+from rushlight.distributed.groups import WORLDS, ProcessGroup, the_group
 from rushlight.nn.norm import BatchNorm
 from rushlight.opset import functions
 
@@ -79,7 +79,7 @@ class SyncedNorm(Function):
 
 def synced_norm(module: Any, input: Tensor) -> Tensor:
     """What SyncBatchNorm computes in training."""
-    group = the_group(module.process_group, "SyncBatchNorm")
+    group = the_group(module.process_group, "SyncBatchNorm") if WORLDS else None
     if group is None or group.size() == 1:
         return BatchNorm.forward(module, input)
     momentum = 0.0 if module.momentum is None else module.momentum

@@ -6,6 +6,7 @@ import pytest
 
 import rushlight.aot.tracing
 import rushlight.autograd.forward_ad
+import rushlight.distributed.setup
 import rushlight.func
 import rushlight.nn
 from rushlight.core import node, ports
