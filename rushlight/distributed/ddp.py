@@ -136,7 +136,7 @@ class DistributedDataParallel(Module, Joinable):
             self.broadcast_state([*self.watched.values(), *self.buffers_kept])
         self.buckets: list[GradBucket] = []
         self.places: dict[int, tuple[GradBucket, int]] = {}
-        # Gradients as they came in the first pass: buckets follow that order from then on.
+        # Gradients as they came in a pass: buckets follow the first order that has them all.
         self.order: list[Tensor] = []
         self.rebuilt = False
         self.make_buckets(list(reversed(self.watched.values())))
@@ -212,7 +212,8 @@ class DistributedDataParallel(Module, Joinable):
 
     def rebuild(self) -> None:
         """Buckets in the order in which rank 0's gradients came."""
-        if self.rebuilt or len(self.order) != len(self.watched):
+        # Where some may be unused, processes would not agree that all have come.
+        if self.rebuilt or self.find_unused_parameters or len(self.order) != len(self.watched):
             return
         self.rebuilt = True
         order = [[self.names[id(parameter)] for parameter in self.order]]
@@ -261,6 +262,7 @@ class DistributedDataParallel(Module, Joinable):
         self.next_bucket = 0
         self.under_way = []
         self.ready = set()
+        self.order = []
         for bucket in self.buckets:
             bucket.missing = len(bucket.parameters())
         unused: set[int] = set()
@@ -281,8 +283,6 @@ class DistributedDataParallel(Module, Joinable):
             # The whole backward pass ends with what is waited for.
             self.pending = True
             Engine().queue_callback(self.finish)
-        if not self.rebuilt and len(self.order) < len(self.watched):
-            self.order.append(parameter)
         key = id(parameter)
         if key in self.ready:
             if self.static_graph:
@@ -292,6 +292,8 @@ class DistributedDataParallel(Module, Joinable):
                 f"{self.names[key]!r} got a second gradient in one backward of "
                 "DistributedDataParallel. Use static_graph=True, or no_sync() for all but the last."
             )
+        if not self.rebuilt:
+            self.order.append(parameter)
         self.mark(key, parameter.grad)
 
     def mark(self, key: int, gradient: Tensor | None) -> None:

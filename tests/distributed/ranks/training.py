@@ -138,12 +138,22 @@ def check_unused_parameters(rank, size):
     torch.manual_seed(0)
     model = Forked()
     wrapped = DDP(model, find_unused_parameters=True)
-    for _ in range(3):
+    for _ in range(8):
         model.zero_grad()
         wrapped(torch.ones(1, 3), rank == 0).sum().backward()
         assert torch.allclose(model.left.bias.grad, torch.full((3,), 1 / size))
         assert torch.allclose(model.right.bias.grad, torch.full((3,), (size - 1) / size))
         assert model.never.weight.grad is None
+    both = DDP(nn.ModuleDict({"a": nn.Linear(3, 1), "b": nn.Linear(3, 1)}),
+               find_unused_parameters=True)  # fmt: skip
+    both.module.forward = lambda x: sum(
+        layer(x) for name, layer in both.module.items() if name == "a" or rank == 0
+    )
+    for _ in range(4):
+        both.zero_grad()
+        both(torch.ones(1, 3)).sum().backward()
+        assert both.module["a"].bias.grad.item() == 1.0
+        assert abs(both.module["b"].bias.grad.item() - 1 / size) < 1e-6
     wrapped = DDP(Forked())
     with pytest.raises(RuntimeError, match="no gradient came for .*never.weight"):
         wrapped(torch.ones(1, 3), True).sum().backward()
