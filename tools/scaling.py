@@ -66,6 +66,19 @@ def timed(run: Any, times: int, wait: Any) -> float:
     return statistics.median(found)
 
 
+def in_turns(steps: dict[str, Any], times: int, wait: Any) -> dict[str, float]:
+    """The median times of several steps, taking turns: what else the machine does hits all."""
+    found: dict[str, list[float]] = {name: [] for name in steps}
+    for turn in range(times + 2):
+        for name, run in steps.items():
+            wait()
+            began = time.perf_counter()
+            run()
+            if turn >= 2:
+                found[name].append(time.perf_counter() - began)
+    return {name: statistics.median(each) for name, each in found.items()}
+
+
 # -- measuring -------------------------------------------------------------------------------------
 
 
@@ -73,6 +86,7 @@ def work(out: str, times: int) -> None:
     """What each process measures; rank 0 writes it."""
     import rushlight as torch
     import rushlight.distributed as dist
+    from rushlight.distributed.comm_hooks import noop_hook
     from rushlight.distributed.fsdp import fully_shard
     from rushlight.nn.parallel import DistributedDataParallel
 
@@ -92,25 +106,31 @@ def work(out: str, times: int) -> None:
         return run
 
     model = make(torch)
-    bytes_of = [sum([p.numel() for p in layer.parameters()]) * 4 for layer in model.layers]
+    data = DistributedDataParallel(make(torch))
+    # What averaging costs without messages: gradients go into buckets and back.
+    alone = DistributedDataParallel(make(torch))
+    alone.register_comm_hook(None, noop_hook)
+    spread = make(torch)
+    for layer in spread.layers:
+        fully_shard(layer)
+    # The same for spreading: on meshes of one process each.
+    mesh = dist.DeviceMesh("cpu", [rank], _groups=[dist.new_subgroups(1)[0]])
+    spread_alone = make(torch)
+    for layer in spread_alone.layers:
+        fully_shard(layer, mesh=mesh)
+    steps = {
+        "compute": step(model),
+        "data compute": step(alone),
+        "data": step(data),
+        "sharded": step(fully_shard(spread)),
+        "sharded compute": step(fully_shard(spread_alone, mesh=mesh)),
+    }
     facts: dict[str, Any] = {
         "processes": size,
         "parameters": sum([p.numel() for p in model.parameters()]) * 4,
         "bundles": LAYERS + 1,
-        "layer": bytes_of[0],
-        "compute": timed(step(model), times, dist.barrier),
-        "data": timed(step(DistributedDataParallel(make(torch))), times, dist.barrier),
+        **in_turns(steps, times, dist.barrier),
     }
-    spread = make(torch)
-    for layer in spread.layers:
-        fully_shard(layer)
-    facts["sharded"] = timed(step(fully_shard(spread)), times, dist.barrier)
-    # What spreading costs without messages: the same on meshes of one process each.
-    alone = dist.DeviceMesh("cpu", [rank], _groups=[dist.new_subgroups(1)[0]])
-    spread = make(torch)
-    for layer in spread.layers:
-        fully_shard(layer, mesh=alone)
-    facts["sharded compute"] = timed(step(fully_shard(spread, mesh=alone)), times, dist.barrier)
     facts["all_reduce"] = {}
     facts["all_gather"] = {}
     for count in SIZES:
@@ -187,7 +207,7 @@ def predict(facts: dict[str, Any], costs: Costs, size: int) -> dict[str, float]:
     """Seconds a step, as each process has its own batch; tensor parallelism shares one."""
     whole, bundles = facts["parameters"], facts["bundles"]
     buckets = max(1.0, whole / (25 << 20))
-    data = facts["compute"] + buckets * costs.all_reduce(whole / buckets, size)
+    data = facts["data compute"] + buckets * costs.all_reduce(whole / buckets, size)
     each = whole / bundles
     # Gathered before the forward and again before the backward, scattered after it.
     passes = 2 * costs.all_gather(each, size) + costs.reduce_scatter(each, size)
