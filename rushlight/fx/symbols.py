@@ -24,8 +24,8 @@ SHAPEENV_EVENT_KEY = "shapeenv_event"
 STATIC = None
 
 
-def math_function(name: str) -> Callable[[Any], Any]:
-    compute = getattr(math, name)
+def math_function(compute: Callable[[float], float]) -> Callable[[Any], Any]:
+    name = compute.__name__
 
     def function(a: Any) -> Any:
         if isinstance(a, numbers.Arithmetic):
@@ -39,10 +39,10 @@ def math_function(name: str) -> Callable[[Any], Any]:
     return function
 
 
-sym_acos, sym_asin, sym_atan = [math_function(name) for name in ("acos", "asin", "atan")]
-sym_cos, sym_cosh, sym_log2 = [math_function(name) for name in ("cos", "cosh", "log2")]
-sym_sin, sym_sinh = [math_function(name) for name in ("sin", "sinh")]
-sym_tan, sym_tanh = [math_function(name) for name in ("tan", "tanh")]
+sym_acos, sym_asin, sym_atan = map(math_function, (math.acos, math.asin, math.atan))
+sym_cos, sym_cosh, sym_log2 = map(math_function, (math.cos, math.cosh, math.log2))
+sym_sin, sym_sinh = map(math_function, (math.sin, math.sinh))
+sym_tan, sym_tanh = map(math_function, (math.tan, math.tanh))
 
 OPERATORS: dict[str, Any] = {
     "abs": operator.abs, "add": operator.add, "and": operator.and_, "bitwise_and": operator.and_,

@@ -17,7 +17,7 @@ from rushlight.core.modes import DisableTorchFunctionSubclass
 from rushlight.core.operators import OP_OF
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
-from rushlight.subclasses.nested import is_elementwise
+from rushlight.subclasses.nested import is_elementwise, picks_elements
 
 __all__ = ["REDUCTIONS", "MaskedTensor", "is_masked_tensor"]
 
@@ -28,7 +28,7 @@ PLACING = frozenset(
     (
         "__getitem__", "expand", "expand_as", "flatten", "permute", "reshape", "select", "slice",
         "squeeze", "t", "transpose", "unsqueeze", "view", "chunk", "split", "unbind", "movedim",
-        "narrow", "flip", "roll", "index_select", "repeat",
+        "narrow", "flip", "roll", "repeat",
     )
 )  # fmt: skip
 JOINING = frozenset(("cat", "stack", "concat", "hstack", "vstack"))
@@ -138,7 +138,7 @@ class MaskedTensor(Tensor):
                 return func(*args, **kwargs)
         if name in REDUCTIONS:
             return reduced(name, *args, **kwargs)
-        if name in PLACING:
+        if name in PLACING or picks_elements(name):
             return placed(func, args, kwargs)
         if name in JOINING:
             tensors, *rest = args

@@ -116,6 +116,17 @@ def is_elementwise(name: str) -> bool:
     return bool(methods) and all([rule in ("elementwise", "straight") for rule in methods])
 
 
+@cache
+def picks_elements(name: str) -> bool:
+    """Whether the ops of a name answer some of their first operand's elements, as they are."""
+    try:
+        found = packet(name)
+    except KeyError:
+        return False
+    own = [op for op in found.candidates if op.body is None]
+    return bool(own) and all(["picks" in op.options for op in own])
+
+
 def product(sizes: Any) -> int:
     count = 1
     for size in sizes:

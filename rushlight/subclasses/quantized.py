@@ -21,6 +21,7 @@ from rushlight.core.operators import OP_OF
 from rushlight.core.tensor import Tensor, values_of, wrap
 from rushlight.opset import functions
 from rushlight.opset.other.quantization import quantizer_of
+from rushlight.subclasses.nested import picks_elements
 
 __all__ = [
     "QuantizedTensor", "Quantizer", "choose_qparams", "empty_quantized", "quantize_per_channel",
@@ -129,7 +130,7 @@ class QuantizedTensor(Tensor):
         if name in OBJECT:
             with DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
-        if name in ON_INTEGERS:
+        if name in ON_INTEGERS or picks_elements(name):
             return on_integers(name, func, args, kwargs)
         if name in ORDERING:
             return on_integers(name, func, args, kwargs, as_floats=True)
@@ -147,8 +148,8 @@ def names(text: str) -> frozenset[str]:
 
 # Geometry and copies: whatever stands where, its number stays.
 ON_INTEGERS = names(
-    "__getitem__ as_strided chunk clone contiguous detach expand expand_as flatten flip gather "
-    "index_select masked_select movedim narrow permute pixel_shuffle pixel_unshuffle repeat "
+    "__getitem__ as_strided chunk clone contiguous detach expand expand_as flatten flip "
+    "masked_select movedim narrow permute pixel_shuffle pixel_unshuffle repeat "
     "reshape roll select split squeeze swapaxes swapdims t transpose unbind unflatten unfold "
     "unsqueeze view view_as channel_shuffle native_channel_shuffle"
 )

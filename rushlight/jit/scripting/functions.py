@@ -74,19 +74,27 @@ def signature(
 
 def check_default(default: Any, type_: Type, name: str, place: SourceRange) -> None:
     """Refuses a default that is no value of its parameter."""
+    if fits(default, type_):
+        return
+    reason = ""
+    if isinstance(type_, TensorType) and type_.inferred:
+        reason = (
+            f'Because "{name}" was not annotated with an explicit type it is assumed to be '
+            "type 'Tensor'."
+        )
+    fail_at(
+        place,
+        f'Expected a default value of type {type_name(type_)} on parameter "{name}".{reason}',
+    )
+
+
+def fits(default: Any, type_: Type) -> bool:
+    """Whether a default is a value of a type."""
     try:
         cast_value(default, type_)
     except CannotCast:
-        reason = ""
-        if isinstance(type_, TensorType) and type_.inferred:
-            reason = (
-                f'Because "{name}" was not annotated with an explicit type it is assumed to be '
-                "type 'Tensor'."
-            )
-        fail_at(
-            place,
-            f'Expected a default value of type {type_name(type_)} on parameter "{name}".{reason}',
-        )
+        return False
+    return True
 
 
 def state_type(node: ast.FunctionDef, self_type: Type | None) -> Type | None:
@@ -230,11 +238,15 @@ def overloads_of(function: Any) -> list[Function]:
 
 def with_types(types: dict[str, str], function: Any) -> tuple[Parsed, Resolver]:
     """The body of a function with some of its arguments typed otherwise."""
-    parsed = parse_function(function)
+    parsed, resolver = parse_function(function), resolver_of(function)
     for each in all_arguments(parsed.node):
         if each.arg in types:
             each.annotation = shifted(ast.parse(types[each.arg], mode="eval").body)
-    return parsed, resolver_of(function)
+            type_, _ = resolver.annotated(each.annotation, parsed.source)
+            if not fits(parsed.defaults.get(each.arg), type_):
+                # The default is of another of the types.
+                parsed.defaults.pop(each.arg, None)
+    return parsed, resolver
 
 
 def with_signature(declared: Any, function: Any) -> tuple[Parsed, Resolver]:
