@@ -28,6 +28,7 @@ from rushlight.aot.subclasses import flatten
 from rushlight.aot.tracing import shape_environment, sizes_as_tuples
 from rushlight.aot.wrappers import Chain, GradGuard, Task, Tokens, Wrapper
 from rushlight.base import pytree
+from rushlight.base.garbage import Undisturbed
 from rushlight.base.pytree import TreeSpec
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.rng import default_generator
@@ -138,7 +139,7 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
     random_state = default_generator.snapshot()
     state = LOCAL.state
     # Whatever the function switches.
-    with changed(grad=state.grad, autocast=state.autocast, profiler=None):
+    with Undisturbed(), changed(grad=state.grad, autocast=state.autocast, profiler=None):
         try:
             training = state.grad and any(
                 isinstance(value, Tensor) and value.requires_grad for value in args

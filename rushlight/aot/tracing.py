@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.base import pytree
 from rushlight.base.errors import MissingExtra
+from rushlight.base.garbage import Undisturbed
 from rushlight.base.pytree import TreeSpec
 from rushlight.core import ports
 from rushlight.core.fake import FakeTensor, FakeTensorMode
@@ -78,6 +79,7 @@ def make_fx(
         names, defaults = parameter_names(f, len(args))
         place_inputs(recorder, leaves, structure, names, defaults)
         with ExitStack() as stack:
+            stack.enter_context(Undisturbed())
             if mode is not None:
                 stack.enter_context(mode)
             if record_module_stack or record_stack_traces:

@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rushlight.base.garbage import Undisturbed
 from rushlight.core.state import LOCAL, active_tracer
 from rushlight.core.tensor import Tensor
 from rushlight.jit.naming import qualified_name
 from rushlight.jit.objects.functions import ScriptFunction
 from rushlight.jit.objects.modules import ScriptModule, TopLevelTracedModule
 from rushlight.jit.tracing.checker import check_trace as run_checks
-from rushlight.jit.tracing.garbage import Undisturbed
 from rushlight.jit.tracing.modules import instance_of, make_module, submodule_paths
 from rushlight.jit.tracing.run import Example, argument_names, run_trace
 from rushlight.jit.tracing.schemas import default_schema

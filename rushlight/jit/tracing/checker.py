@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.base.garbage import Undisturbed
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Graph, Node
 from rushlight.jit.objects.functions import Callable as Compiled
@@ -18,7 +19,6 @@ from rushlight.jit.passes.equality import Comparison
 from rushlight.jit.passes.inlining import inline_calls
 from rushlight.jit.passes.settled import is_settled
 from rushlight.jit.passes.simple import canonicalize, erase_shapes
-from rushlight.jit.tracing.garbage import Undisturbed
 from rushlight.jit.tracing.run import Example, run_trace
 from rushlight.jit.tracing.warnings import warn
 from rushlight.jit.unit import CompilationUnit, without_mangles

@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rushlight.base.garbage import Undisturbed
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.inlining import inline_calls
 from rushlight.jit.scripting.cleanup import normalize_ops
 from rushlight.jit.settings import get_inline_everything
-from rushlight.jit.tracing.garbage import Undisturbed
 from rushlight.jit.tracing.inputs import add_input, check_inputs
 from rushlight.jit.tracing.lifting import ATTRIBUTE, lift_calls
 from rushlight.jit.tracing.outputs import output_value
