@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight.autograd.grad_mode import no_grad
-from rushlight.base.errors import CheckpointError
+from rushlight.base.errors import CheckpointError, MissingFeature
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import setup
@@ -76,8 +76,12 @@ def folder_of(checkpoint_id: Any, storage: Any) -> Path:
     return Path(storage.path)
 
 
+# In place of a group: this process by itself.
+ALONE = object()
+
+
 def together(group: Any) -> bool:
-    return setup.is_initialized() and setup.get_world_size(group) > 1
+    return group is not ALONE and setup.is_initialized() and setup.get_world_size(group) > 1
 
 
 # -- state as a flat mapping -----------------------------------------------------------------------
@@ -240,10 +244,17 @@ def save(
     no_dist: bool = False,
     use_collectives: bool = True,
 ) -> None:
-    """Write state, in parts, to a folder. All processes call it."""
+    """Write state, in parts, to a folder. All processes call it; with `no_dist`, one."""
+    refuse_planner(planner)
     folder = folder_of(checkpoint_id, storage_writer)
-    rank, size = place_in(process_group)
-    write_together(planned(state_dict, rank, size, False), folder, process_group)
+    group = ALONE if no_dist else process_group
+    rank, size = place_in(group)
+    write_together(planned(state_dict, rank, size, False), folder, group)
+
+
+def refuse_planner(planner: Any) -> None:
+    if planner is not None:
+        raise MissingFeature("a planner of torch.distributed.checkpoint", code="RL0013")
 
 
 def place_in(group: Any) -> tuple[int, int]:
@@ -267,6 +278,7 @@ def async_save(
     **options: Any,
 ) -> Future:
     """`save` of the state as it is now, while the program goes on; a future tells of its end."""
+    refuse_planner(planner)
     folder = folder_of(checkpoint_id, storage_writer)
     rank, size = place_in(process_group)
     plan = planned(state_dict, rank, size, True)
@@ -424,11 +436,12 @@ def load(
     no_dist: bool = False,
 ) -> None:
     """Read into state that is there, whatever its layout and the number of processes."""
+    refuse_planner(planner)
     folder = folder_of(checkpoint_id, storage_reader)
     metadata = read_metadata(folder)
     with no_grad():
         rebuilt(state_dict, (), metadata, folder, True)
-    if together(process_group):
+    if together(ALONE if no_dist else process_group):
         barrier(process_group)
 
 

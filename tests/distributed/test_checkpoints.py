@@ -10,7 +10,7 @@ import re
 import pytest
 
 import rushlight as torch
-from rushlight.base.errors import CheckpointError
+from rushlight.base.errors import CheckpointError, MissingFeature
 from rushlight.distributed import checkpoint as dcp
 from tests.distributed.launching import needs_mpi, succeed
 
@@ -51,6 +51,19 @@ def test_one_process_needs_no_group(tmp_path):
     assert torch.equal(layer.weight, other.weight)
     dcp.async_save(state(), checkpoint_id=tmp_path / "later").wait()
     dcp.load(blank(), checkpoint_id=tmp_path / "later")
+
+
+@pytest.mark.parametrize("call", [dcp.save, dcp.load, dcp.async_save])
+def test_planners_are_refused(call, tmp_path):
+    with pytest.raises(MissingFeature, match="a planner of torch.distributed.checkpoint"):
+        call(state(), checkpoint_id=tmp_path / "c", planner=object())
+    assert not (tmp_path / "c").exists()
+
+
+@needs_mpi
+def test_one_process_of_several_writes_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("CHECKPOINTS", str(tmp_path))
+    succeed("checkpoints", 2, "alone")
 
 
 def test_wrong_checkpoints_are_told(tmp_path):

@@ -91,3 +91,13 @@ def layouts(rank, size):
                 assert torch.equal(into.full_tensor(), whole) and torch.equal(plain, whole)
     own = list(folder().glob("layouts/*.distcp"))
     assert own
+
+
+def alone(rank, size):
+    if rank == 1:
+        state = {"w": torch.arange(3.0)}
+        dcp.save(state, checkpoint_id=folder() / "alone", no_dist=True)
+        state["w"].zero_()
+        dcp.load(state, checkpoint_id=folder() / "alone", no_dist=True)
+        assert state["w"].tolist() == [0.0, 1.0, 2.0]
+    dist.barrier()
