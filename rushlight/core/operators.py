@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-__all__ = ["ARITHMETIC", "BITWISE", "COMPARISONS", "HANDED_OVER", "OP_OF", "UNARY"]
+__all__ = [
+    "ARITHMETIC", "BITWISE", "COMPARISONS", "HANDED_OVER", "OP_OF", "UNARY", "name_of_called",
+]  # fmt: skip
 
 # By what stands between the underscores.
 ARITHMETIC = {
@@ -33,3 +35,9 @@ HANDED_OVER = frozenset(
         "__rxor__", "__sub__", "__truediv__",
     )
 )  # fmt: skip
+
+
+def name_of_called(function: object) -> str:
+    """The op's name of what `__torch_function__` is told of: a function, or an operator."""
+    name = getattr(function, "__name__", "")
+    return OP_OF.get(name, name)

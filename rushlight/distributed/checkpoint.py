@@ -20,13 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight.autograd.grad_mode import no_grad
-from rushlight.base.errors import CheckpointError, MissingFeature
+from rushlight.base.errors import CheckpointError
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import setup
 from rushlight.distributed.buffers import Flat
 from rushlight.distributed.collectives import barrier
 from rushlight.distributed.dtensor import DTensor
+from rushlight.distributed.errors import refuse
 from rushlight.distributed.objects import broadcast_object_list, gather_object
 from rushlight.distributed.placements import Partial, Shard, part_of
 from rushlight.futures import Future
@@ -245,16 +246,11 @@ def save(
     use_collectives: bool = True,
 ) -> None:
     """Write state, in parts, to a folder. All processes call it; with `no_dist`, one."""
-    refuse_planner(planner)
+    refuse("checkpoint.save", planner=planner)
     folder = folder_of(checkpoint_id, storage_writer)
     group = ALONE if no_dist else process_group
     rank, size = place_in(group)
     write_together(planned(state_dict, rank, size, False), folder, group)
-
-
-def refuse_planner(planner: Any) -> None:
-    if planner is not None:
-        raise MissingFeature("a planner of torch.distributed.checkpoint", code="RL0013")
 
 
 def place_in(group: Any) -> tuple[int, int]:
@@ -265,7 +261,8 @@ def place_in(group: Any) -> tuple[int, int]:
 
 def save_state_dict(state_dict: dict[str, Any], storage_writer: Any, **options: Any) -> None:
     """`save`, by its older name."""
-    save(state_dict, storage_writer=storage_writer, process_group=options.get("process_group"))
+    options.pop("coordinator_rank", None)  # whoever writes the metadata, all read it
+    save(state_dict, storage_writer=storage_writer, **options)
 
 
 def async_save(
@@ -278,7 +275,7 @@ def async_save(
     **options: Any,
 ) -> Future:
     """`save` of the state as it is now, while the program goes on; a future tells of its end."""
-    refuse_planner(planner)
+    refuse("checkpoint.async_save", planner=planner)
     folder = folder_of(checkpoint_id, storage_writer)
     rank, size = place_in(process_group)
     plan = planned(state_dict, rank, size, True)
@@ -436,7 +433,7 @@ def load(
     no_dist: bool = False,
 ) -> None:
     """Read into state that is there, whatever its layout and the number of processes."""
-    refuse_planner(planner)
+    refuse("checkpoint.load", planner=planner)
     folder = folder_of(checkpoint_id, storage_reader)
     metadata = read_metadata(folder)
     with no_grad():
@@ -447,4 +444,5 @@ def load(
 
 def load_state_dict(state_dict: dict[str, Any], storage_reader: Any, **options: Any) -> None:
     """`load`, by its older name."""
-    load(state_dict, storage_reader=storage_reader, process_group=options.get("process_group"))
+    options.pop("coordinator_rank", None)
+    load(state_dict, storage_reader=storage_reader, **options)

@@ -381,6 +381,23 @@ def reduce(
     return found.collective("reduce", detail, program, [tensor], async_op)
 
 
+def parts_at(
+    found: ProcessGroup, root: int, listed: list[Tensor] | None, tensor: Tensor, caller: str,
+    kind: str, end: str,
+) -> list[Flat]:  # fmt: skip
+    """The tensors of the list that the root gives, and no other process."""
+    name = f"{caller}_list"
+    if found.me != root:
+        if listed:
+            raise ValueError(f"Argument ``{name}`` must NOT be specified on non-{end} ranks.")
+        return []
+    if not listed:
+        raise ValueError(f"Argument ``{name}`` must be specified on {end} rank.")
+    check_tensors(listed, name)
+    check_sizes(listed, tensor, found.size(), caller, kind)
+    return [Flat(each) for each in listed]
+
+
 def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
@@ -396,15 +413,7 @@ def gather(
         return None
     first = 0 if dst is None and group_dst is None else dst
     root = root_in(found, first, group_dst, "gather")
-    parts: list[Flat] = []
-    if found.me == root:
-        if not gather_list:
-            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-        check_tensors(gather_list, "gather_list")
-        check_sizes(gather_list, tensor, found.size(), "gather", "output")
-        parts = [Flat(each) for each in gather_list]
-    elif gather_list:
-        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    parts = parts_at(found, root, gather_list, tensor, "gather", "output", "destination")
     own = Flat(tensor)
 
     def program(link: Link) -> Steps:
@@ -430,15 +439,7 @@ def scatter(
         return None
     first = 0 if src is None and group_src is None else src
     root = root_in(found, first, group_src, "scatter")
-    parts: list[Flat] = []
-    if found.me == root:
-        if not scatter_list:
-            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
-        check_tensors(scatter_list, "scatter_list")
-        check_sizes(scatter_list, tensor, found.size(), "scatter", "input")
-        parts = [Flat(each) for each in scatter_list]
-    elif scatter_list:
-        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    parts = parts_at(found, root, scatter_list, tensor, "scatter", "input", "source")
     out = Flat(tensor)
 
     def program(link: Link) -> Steps:

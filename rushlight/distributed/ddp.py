@@ -15,6 +15,7 @@ from rushlight.autograd.engine import Engine
 from rushlight.autograd.grad_mode import is_grad_enabled, no_grad
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
+from rushlight.distributed.errors import refuse
 from rushlight.distributed.groups import ProcessGroup, the_group
 from rushlight.distributed.join import Join, Joinable, JoinHook, count
 from rushlight.distributed.objects import all_gather_object, broadcast_object_list
@@ -94,6 +95,19 @@ class DistributedDataParallel(Module, Joinable):
         skip_all_reduce_unused_params: bool = False,
     ) -> None:
         super().__init__()
+        if device_ids or output_device is not None:
+            raise ValueError(
+                "DistributedDataParallel device_ids and output_device arguments only work with GPU "
+                f"modules, but got device_ids {device_ids}, output_device {output_device}, and "
+                "module parameters on the CPU: leave both out"
+            )
+        refuse(
+            "DistributedDataParallel",
+            delay_all_reduce_named_params=delay_all_reduce_named_params,
+            param_to_hook_all_reduce=param_to_hook_all_reduce,
+            mixed_precision=mixed_precision,
+            skip_all_reduce_unused_params=skip_all_reduce_unused_params,
+        )
         if device_mesh is not None:
             process_group = device_mesh.get_group()
         found = the_group(process_group, "DistributedDataParallel")

@@ -15,6 +15,7 @@ from rushlight.base import pytree
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
+from rushlight.distributed.errors import refuse
 from rushlight.distributed.layout import local_shape, move
 from rushlight.distributed.mesh import DeviceMesh
 from rushlight.distributed.placements import Partial, Placement, Replicate, Shard
@@ -100,6 +101,7 @@ class DTensor(Tensor):
         grad_placements: Any = None,
     ) -> DTensor:
         """Parts that the processes hold, as one tensor."""
+        refuse("DTensor.from_local", grad_placements=grad_placements)
         chosen = normal(placements, device_mesh, local_tensor.dim())
         if shape is None:
             sizes = list(local_tensor.shape)
@@ -128,6 +130,13 @@ class DTensor(Tensor):
         """The same tensor in another layout."""
         if placements is None:
             raise RuntimeError("placements is needed for redistribute!")
+        other = None if device_mesh == self._mesh else device_mesh
+        refuse(
+            "redistribute",
+            device_mesh=other,
+            forward_dtype=forward_dtype,
+            backward_dtype=backward_dtype,
+        )
         made: DTensor = Redistribute.apply(self, normal(placements, self._mesh, self.dim()))
         return made
 

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from rushlight.base.errors import MissingFeature
+
 __all__ = [
     "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError",
+    "refuse",
 ]  # fmt: skip
+
+
+def refuse(caller: str, **options: Any) -> None:
+    """No option that would change something is passed over: those that are given are refused."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise MissingFeature(f"{caller}({name}=...)", code="RL0013")
 
 
 class DistError(RuntimeError):

@@ -18,6 +18,7 @@ from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
 from rushlight.distributed.dtensor import DTensor, distribute_tensor
+from rushlight.distributed.errors import refuse
 from rushlight.distributed.fsdp import MixedPrecisionPolicy, OffloadPolicy
 from rushlight.distributed.mesh import DeviceMesh, init_device_mesh
 from rushlight.distributed.placements import Placement, Replicate, Shard
@@ -250,6 +251,7 @@ class FSDPModule:
 
     def unshard(self, async_op: bool = False) -> None:
         """Make the parameters whole until `reshard`."""
+        refuse("unshard", async_op=async_op)
         self._fully_sharded.unshard()
 
     def reshard(self) -> None:
@@ -284,10 +286,7 @@ def fully_shard(
     """
     if isinstance(module, FSDPModule):
         raise ValueError("fully_shard has been applied to this module before")
-    if shard_placement_fn is not None:
-        from rushlight.base.errors import MissingFeature
-
-        raise MissingFeature("fully_shard's shard_placement_fn", code="RL0013")
+    refuse("fully_shard", shard_placement_fn=shard_placement_fn)
     chosen = mesh or init_device_mesh("cpu", (get_world_size(),))
     places: dict[int, list[tuple[Module, str]]] = {}
     ignored = {id(parameter) for parameter in ignored_params or ()}

@@ -7,6 +7,8 @@ product lacks is added to the next gradient.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
@@ -139,38 +141,52 @@ def settled(values: Any) -> Future:
     return future
 
 
-def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:
-    """Matrices travel as products, what is worth it; vectors as they are."""
-    with no_grad():
-        values = bucket.buffer()
-        if not state.next_step(bucket):
-            mean(values, state.group())
-            return settled(values)
-        wanted = with_feedback(state, bucket)
-        matrices, others = [], []
-        for gradient in bucket.gradients():
-            if gradient.dim() < 2 or not worth(state, gradient):
-                others.append(gradient)
+Reduction = Callable[[PowerSGDState, GradBucket, "Tensor | None"], None]
+
+
+def hook_of(reduce: Reduction) -> Callable[[PowerSGDState, GradBucket], Future]:
+    """A hook that takes plain means in the first steps, and what `reduce` does from then on. That
+    is told what the bucket holds with the errors of the step before, if these are kept."""
+
+    @wraps(reduce)
+    def hook(state: PowerSGDState, bucket: GradBucket) -> Future:
+        with no_grad():
+            if state.next_step(bucket):
+                reduce(state, bucket, with_feedback(state, bucket))
             else:
-                matrices.append(gradient.view(gradient.shape[0], -1))
-        for gradient, found in zip(others, shared_mean(others, state.group())):
-            gradient.copy_(found)
-        own = [] if wanted is None else [each.clone() for each in matrices]
-        compress(state, bucket, matrices)
-        if wanted is not None:
-            # Only what was compressed has lost anything.
-            state.errors[bucket.index()] = functions.zeros_like(values)
-            begin = 0
-            kept = {each.data_ptr(): each for each in matrices}
-            sent = dict(zip(kept, own))
-            for gradient in bucket.gradients():
-                end = begin + gradient.numel()
-                before = sent.get(gradient.data_ptr())
-                if before is not None:
-                    lost = (before - kept[gradient.data_ptr()]).reshape(-1)
-                    state.errors[bucket.index()][begin:end] = lost
-                begin = end
-        return settled(values)
+                mean(bucket.buffer(), state.group())
+            return settled(bucket.buffer())
+
+    del hook.__wrapped__  # which takes one argument more
+    return hook
+
+
+@hook_of
+def powerSGD_hook(state: PowerSGDState, bucket: GradBucket, wanted: Tensor | None) -> None:
+    """Matrices travel as products, what is worth it; vectors as they are."""
+    matrices, others = [], []
+    for gradient in bucket.gradients():
+        if gradient.dim() < 2 or not worth(state, gradient):
+            others.append(gradient)
+        else:
+            matrices.append(gradient.view(gradient.shape[0], -1))
+    for gradient, found in zip(others, shared_mean(others, state.group())):
+        gradient.copy_(found)
+    own = [] if wanted is None else [each.clone() for each in matrices]
+    compress(state, bucket, matrices)
+    if wanted is not None:
+        # Only what was compressed has lost anything.
+        state.errors[bucket.index()] = functions.zeros_like(bucket.buffer())
+        begin = 0
+        kept = {each.data_ptr(): each for each in matrices}
+        sent = dict(zip(kept, own))
+        for gradient in bucket.gradients():
+            end = begin + gradient.numel()
+            before = sent.get(gradient.data_ptr())
+            if before is not None:
+                lost = (before - kept[gradient.data_ptr()]).reshape(-1)
+                state.errors[bucket.index()][begin:end] = lost
+            begin = end
 
 
 def worth(state: PowerSGDState, gradient: Tensor) -> bool:
@@ -181,20 +197,15 @@ def worth(state: PowerSGDState, gradient: Tensor) -> bool:
     return (rows + columns) * rank * state.min_compression_rate < rows * columns
 
 
-def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:
+@hook_of
+def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket, wanted: Tensor | None) -> None:
     """The whole bucket travels as the product of one square matrix's factors."""
-    with no_grad():
-        values = bucket.buffer()
-        if not state.next_step(bucket):
-            mean(values, state.group())
-            return settled(values)
-        wanted = with_feedback(state, bucket)
-        side = int(values.numel() ** 0.5)
-        side += side * side < values.numel()
-        square = functions.zeros(side * side, dtype=values.dtype)
-        square[: values.numel()] = values
-        compress(state, bucket, [square.view(side, side)])
-        values.copy_(square[: values.numel()])
-        if wanted is not None:
-            state.errors[bucket.index()] = wanted - values
-        return settled(values)
+    values = bucket.buffer()
+    side = int(values.numel() ** 0.5)
+    side += side * side < values.numel()
+    square = functions.zeros(side * side, dtype=values.dtype)
+    square[: values.numel()] = values
+    compress(state, bucket, [square.view(side, side)])
+    values.copy_(square[: values.numel()])
+    if wanted is not None:
+        state.errors[bucket.index()] = wanted - values

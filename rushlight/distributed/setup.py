@@ -18,7 +18,7 @@ from rushlight.core import ports
 from rushlight.distributed import mpi
 from rushlight.distributed.algorithms import Link, barrier, broadcast
 from rushlight.distributed.engine import Engine, Steps, Task
-from rushlight.distributed.errors import DistBackendError
+from rushlight.distributed.errors import DistBackendError, refuse
 from rushlight.distributed.groups import (
     GROUP_BITS,
     WORLDS,
@@ -329,6 +329,7 @@ def new_subgroups(
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
     """Groups of neighbouring ranks, `group_size` each."""
+    refuse("new_subgroups", group=group)
     size = get_world_size()
     if group_size is None:
         group_size = int(os.environ.get("LOCAL_WORLD_SIZE", size))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
+from rushlight.distributed.ddp import DistributedDataParallel
 from rushlight.distributed.dtensor import DTensor, distribute_tensor
+from rushlight.distributed.errors import refuse
 from rushlight.nn.module import Module
 from rushlight.optim.optimizer import Optimizer
 
@@ -19,7 +22,8 @@ __all__ = [
 
 @dataclass
 class StateDictOptions:
-    """`full_state_dict`: whole tensors in place of DTensors."""
+    """`full_state_dict`: whole tensors in place of DTensors. `cpu_offload` changes nothing where
+    all memory is the CPU's."""
 
     full_state_dict: bool = False
     cpu_offload: bool = False
@@ -30,10 +34,29 @@ class StateDictOptions:
     flatten_optimizer_state_dict: bool = False
     dsd_fqn_modifiers: str = "_fqn_modifiers"
 
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if each.name not in SERVED and getattr(self, each.name) != each.default:
+                refuse("StateDictOptions", **{each.name: True})
 
-def clean(name: str) -> str:
-    """A parameter's name in the model that a wrapper holds."""
-    return name.removeprefix("module.")
+
+# The options that have an effect, or need none.
+SERVED = ("full_state_dict", "cpu_offload", "strict")
+
+
+def cleaner(model: Module) -> Callable[[str], str]:
+    """From names in a model to those without what wrappers add."""
+    wrappers = [n for n, each in model.named_modules() if isinstance(each, DistributedDataParallel)]
+
+    def clean(name: str) -> str:
+        # From the innermost wrapper, whose own name has those around it.
+        for outer in reversed(wrappers):
+            start = f"{outer}." if outer else ""
+            if name.startswith(f"{start}module."):
+                name = start + name.removeprefix(f"{start}module.")
+        return name
+
+    return clean
 
 
 def whole(value: Any, options: StateDictOptions | None) -> Any:
@@ -45,6 +68,8 @@ def get_model_state_dict(
     model: Module, *, submodules: Any = None, options: StateDictOptions | None = None
 ) -> dict[str, Any]:
     """A model's parameters and buffers by their names, without a wrapper's prefix."""
+    refuse("get_model_state_dict", submodules=submodules)
+    clean = cleaner(model)
     return {clean(name): whole(value, options) for name, value in model.state_dict().items()}
 
 
@@ -55,6 +80,7 @@ def set_model_state_dict(
     options: StateDictOptions | None = None,
 ) -> Any:
     """Write parameters and buffers, from whole tensors or from parts."""
+    clean = cleaner(model)
     known = {clean(name): (name, value) for name, value in model.state_dict().items()}
     given = {}
     for name, value in model_state_dict.items():
@@ -71,6 +97,7 @@ def like(value: Any, target: Any) -> Any:
 
 
 def names_of(model: Module) -> dict[int, str]:
+    clean = cleaner(model)
     return {id(parameter): clean(name) for name, parameter in model.named_parameters()}
 
 
@@ -82,6 +109,7 @@ def get_optimizer_state_dict(
     options: StateDictOptions | None = None,
 ) -> dict[str, Any]:
     """Optimisers' state by the names of parameters."""
+    refuse("get_optimizer_state_dict", submodules=submodules)
     names = names_of(model)
     state: dict[str, Any] = {}
     groups: list[dict[str, Any]] = []
@@ -149,6 +177,7 @@ def get_state_dict(
     options: StateDictOptions | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Both."""
+    refuse("get_state_dict", submodules=submodules)
     return (
         get_model_state_dict(model, options=options),
         get_optimizer_state_dict(model, optimizers, options=options),

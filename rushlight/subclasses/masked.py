@@ -14,7 +14,7 @@ from typing import Any
 from rushlight.base.errors import MissingFeature
 from rushlight.core.dtype import bool_
 from rushlight.core.modes import DisableTorchFunctionSubclass
-from rushlight.core.operators import OP_OF
+from rushlight.core.operators import name_of_called
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.subclasses.nested import is_elementwise, picks_elements
@@ -131,8 +131,7 @@ class MaskedTensor(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        name = OP_OF.get(name, name)
+        name = name_of_called(func)
         if name in OBJECT:
             with DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)

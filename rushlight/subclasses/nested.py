@@ -13,7 +13,7 @@ from typing import Any
 from rushlight.autograd.function import Function
 from rushlight.base.errors import MissingFeature, error
 from rushlight.core.modes import DisableTorchFunctionSubclass
-from rushlight.core.operators import OP_OF
+from rushlight.core.operators import name_of_called
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.registry import packet
@@ -92,8 +92,7 @@ class NestedTensor(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        name = OP_OF.get(name, name)
+        name = name_of_called(func)
         rule = RULES.get(name)
         if rule is not None:
             return rule(*args, **kwargs)

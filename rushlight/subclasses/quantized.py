@@ -17,7 +17,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import schemes
 from rushlight.core.format import body_str, with_suffixes
 from rushlight.core.modes import DisableTorchFunctionSubclass
-from rushlight.core.operators import OP_OF
+from rushlight.core.operators import name_of_called
 from rushlight.core.tensor import Tensor, values_of, wrap
 from rushlight.opset import functions
 from rushlight.opset.other.quantization import quantizer_of
@@ -122,8 +122,7 @@ class QuantizedTensor(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        name = OP_OF.get(name, name)
+        name = name_of_called(func)
         rule = RULES.get(name)
         if rule is not None:
             return rule(*args, **kwargs)

@@ -155,28 +155,21 @@ def quantized_rnn_relu_cell(input: Any, hx: Any, *weights: Any, **named: Any) ->
 # -- layers on quantised tensors -------------------------------------------------------------------
 
 
-def quantized_max_pool1d(
-    input: Any, kernel_size: Any, stride: Any = (), padding: Any = (0,), dilation: Any = (1,),
-    ceil_mode: bool = False,
-) -> Any:  # fmt: skip
-    quantizer_of("quantized_max_pool1d", input)
-    return functions.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+def max_pool(dims: int) -> Any:
+    name, pool = f"quantized_max_pool{dims}d", getattr(functions, f"max_pool{dims}d")
+
+    def function(
+        input: Any, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> Any:  # fmt: skip
+        quantizer_of(name, input)
+        return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
-def quantized_max_pool2d(
-    input: Any, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Any:  # fmt: skip
-    quantizer_of("quantized_max_pool2d", input)
-    return functions.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def quantized_max_pool3d(
-    input: Any, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Any:  # fmt: skip
-    quantizer_of("quantized_max_pool3d", input)
-    return functions.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
+quantized_max_pool1d, quantized_max_pool2d, quantized_max_pool3d = map(max_pool, (1, 2, 3))
 
 
 def quantized_batch_norm(

@@ -6,6 +6,7 @@ import gc
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -35,7 +36,8 @@ def test_it_is_what_it_was_after_nested_blocks_and_errors(is_on: bool) -> None:
         assert gc.isenabled() is is_on
 
 
-def test_it_rests_until_the_last_thread_is_done() -> None:
+@contextmanager
+def another_thread_inside() -> Iterator[None]:
     inside, go = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -45,32 +47,26 @@ def test_it_rests_until_the_last_thread_is_done() -> None:
 
     thread = threading.Thread(target=work)
     thread.start()
-    inside.wait(10)
-    with Undisturbed():
-        pass
-    assert not gc.isenabled()
+    assert inside.wait(10)
+    yield
     go.set()
     thread.join()
+
+
+def test_it_rests_until_the_last_thread_is_done() -> None:
+    with another_thread_inside():
+        with Undisturbed():
+            pass
+        assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_a_forked_child_looks_for_garbage_again() -> None:
-    inside, go = threading.Event(), threading.Event()
-
-    def work() -> None:
-        with Undisturbed():
-            inside.set()
-            go.wait(10)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    inside.wait(10)
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0 if gc.isenabled() else 1)
-    _, status = os.waitpid(pid, 0)
-    go.set()
-    thread.join()
+    with another_thread_inside():
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if gc.isenabled() else 1)
+        _, status = os.waitpid(pid, 0)
     assert status == 0
 
 

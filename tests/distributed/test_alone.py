@@ -13,7 +13,13 @@ import pytest
 
 import rushlight as torch
 import rushlight.distributed as dist
+from rushlight.base.errors import MissingFeature
 from rushlight.distributed import mpi
+from rushlight.distributed.dtensor import DTensor
+from rushlight.distributed.mesh import init_device_mesh
+from rushlight.distributed.placements import Replicate, Shard
+from rushlight.distributed.statedict import StateDictOptions, get_model_state_dict, get_state_dict
+from rushlight.nn.parallel import DistributedDataParallel
 
 ROOT = Path(__file__).parents[2]
 
@@ -150,3 +156,41 @@ def test_a_server_survives_noise():
     store.set("still", "here")
     assert store.get("still") == b"here"
     store.close()
+
+
+def test_state_has_the_names_of_the_model_that_wrappers_hold(alone):
+    inner = torch.nn.Sequential()
+    inner.module = torch.nn.Linear(2, 2)
+    assert list(get_model_state_dict(inner)) == ["module.weight", "module.bias"]
+    wrapped = torch.nn.Sequential(DistributedDataParallel(inner))
+    assert list(get_model_state_dict(wrapped)) == ["0.module.weight", "0.module.bias"]
+    optimiser = torch.optim.Adam(wrapped.parameters())
+    _, told = get_state_dict(DistributedDataParallel(wrapped), optimiser)
+    assert list(told["state"]) == ["0.module.weight", "0.module.bias"]
+
+
+def test_options_of_state_that_nothing_would_follow_are_refused():
+    assert StateDictOptions(full_state_dict=True, cpu_offload=True, strict=False).strict is False
+    for option in ("ignore_frozen_params", "broadcast_from_rank0", "flatten_optimizer_state_dict"):
+        with pytest.raises(MissingFeature, match=option):
+            StateDictOptions(**{option: True})
+    with pytest.raises(MissingFeature, match="submodules"):
+        get_model_state_dict(torch.nn.Linear(2, 2), submodules=set())
+
+
+def test_options_that_would_change_something_are_refused(alone):
+    layer = torch.nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="device_ids"):
+        DistributedDataParallel(layer, device_ids=[0])
+    for option in ("mixed_precision", "skip_all_reduce_unused_params"):
+        with pytest.raises(MissingFeature, match=option):
+            DistributedDataParallel(layer, **{option: True})
+    with pytest.raises(MissingFeature, match="group"):
+        dist.new_subgroups(1, group=dist.group.WORLD)
+    mesh = init_device_mesh("cpu", (1,))
+    with pytest.raises(MissingFeature, match="grad_placements"):
+        DTensor.from_local(torch.ones(2), mesh, [Shard(0)], grad_placements=[Shard(0)])
+    whole = DTensor.from_local(torch.ones(2), mesh, [Shard(0)])
+    with pytest.raises(MissingFeature, match="forward_dtype"):
+        whole.redistribute(placements=[Replicate()], forward_dtype=torch.bfloat16)
+    assert whole.redistribute(mesh, [Replicate()]).to_local().tolist() == [1.0, 1.0]

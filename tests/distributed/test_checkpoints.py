@@ -55,7 +55,7 @@ def test_one_process_needs_no_group(tmp_path):
 
 @pytest.mark.parametrize("call", [dcp.save, dcp.load, dcp.async_save])
 def test_planners_are_refused(call, tmp_path):
-    with pytest.raises(MissingFeature, match="a planner of torch.distributed.checkpoint"):
+    with pytest.raises(MissingFeature, match="planner=..."):
         call(state(), checkpoint_id=tmp_path / "c", planner=object())
     assert not (tmp_path / "c").exists()
 
