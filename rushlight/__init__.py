@@ -162,6 +162,8 @@ _host.serve(
         "torch._higher_order_ops.wrap.wrap_with_set_grad_enabled": (
             "rushlight.higher_order.regions:wrap_with_set_grad_enabled"
         ),
+        "torch.amp.autocast_mode._enter_autocast": "rushlight.amp.autocasting:enter_autocast",
+        "torch.amp.autocast_mode._exit_autocast": "rushlight.amp.autocasting:exit_autocast",
         "torch.fx._pytree.tree_flatten_spec": "rushlight.graph.specs:tree_flatten_spec",
         "torch.utils._pytree.tree_unflatten": "rushlight.base.pytree:tree_unflatten",
         "torch._sym_sqrt": "rushlight.symbolic.numbers:sym_sqrt",

@@ -11,13 +11,22 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial, wraps
 from typing import Any
 
 from rushlight.core import dtype as dtypes
 from rushlight.core.device import device as make_device
 from rushlight.core.promotion import promote_types
-from rushlight.core.state import LAYER_AUTOCAST, LOCAL, Change, ThreadState
+from rushlight.core.state import (
+    LAYER_AUTOCAST,
+    LAYER_PRE_PROXY,
+    LOCAL,
+    PROCESS,
+    Change,
+    ThreadState,
+)
 from rushlight.core.tensor import Tensor
 
 __all__ = ["Caster", "DisableAutocast", "autocast"]
@@ -101,6 +110,17 @@ class Choices(threading.local):
 
 
 CHOICES = Choices()
+
+
+@contextmanager
+def uncached() -> Iterator[None]:
+    """Inside, no block keeps casts unless it asks to: a graph is not to tie its calls together."""
+    before = CHOICES.caches
+    CHOICES.caches = False
+    try:
+        yield
+    finally:
+        CHOICES.caches = before
 
 
 def device_name(device_type: str) -> str:
@@ -265,7 +285,7 @@ class autocast:
     def __enter__(self) -> autocast:
         # Kept by the thread: several may use this object at once.
         before = is_autocast_enabled(self.device), get_autocast_dtype(self.device), CHOICES.caches
-        LOCAL.state.entered.append((self, before))
+        LOCAL.state.entered.append((self, (*before, self.note_entry())))
         CHOICES.caches = self._cache_enabled
         set_autocast_dtype(self.device, self.fast_dtype)
         set_autocast_enabled(self.device, self._enabled)
@@ -275,10 +295,22 @@ class autocast:
     def __exit__(self, *details: Any) -> bool:
         if autocast_decrement_nesting() == 0:
             clear_autocast_cache()
-        enabled, dtype, CHOICES.caches = LOCAL.state.leave(self)
+        enabled, dtype, CHOICES.caches, note = LOCAL.state.leave(self)
         set_autocast_dtype(self.device, dtype)
         set_autocast_enabled(self.device, enabled)
+        if note is not None:
+            recorder, node = note
+            recorder.note_switch(exit_autocast, node)
         return False
+
+    def note_entry(self) -> Any:
+        """Tell a recorder that sits above autocast; the recorder and its node, None without."""
+        state = LOCAL.state
+        if not PROCESS.special or state.pre_proxy is None or state.excluded & LAYER_PRE_PROXY:
+            return None
+        chosen = self.device, self.fast_dtype, self._enabled, self._cache_enabled
+        node = state.pre_proxy.note_switch(enter_autocast, *chosen)
+        return None if node is None else (state.pre_proxy, node)
 
     def __call__(self, function: Any) -> Any:
         @wraps(function)
@@ -287,6 +319,16 @@ class autocast:
                 return function(*args, **kwargs)
 
         return within
+
+
+def enter_autocast(*chosen: Any) -> autocast:
+    """Enter an `autocast` of these arguments, as graphs do."""
+    return autocast(*chosen).__enter__()
+
+
+def exit_autocast(mode: autocast) -> None:
+    """Leave what `enter_autocast` gave."""
+    mode.__exit__(None, None, None)
 
 
 class DisableAutocast(Change):

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from rushlight.amp.autocasting import uncached
 from rushlight.base import pytree
 from rushlight.base.errors import MissingExtra
 from rushlight.base.garbage import Undisturbed
@@ -80,6 +81,7 @@ def make_fx(
         place_inputs(recorder, leaves, structure, names, defaults)
         with ExitStack() as stack:
             stack.enter_context(Undisturbed())
+            stack.enter_context(uncached())
             if mode is not None:
                 stack.enter_context(mode)
             if record_module_stack or record_stack_traces:

@@ -38,7 +38,7 @@ def write_grad(value: bool) -> None:
 def note_switch(state: ThreadState, value: bool) -> None:
     """Tell a recorder that sits above autograd of a switch."""
     if not state.excluded & LAYER_PRE_PROXY:
-        state.pre_proxy.note_grad_mode(write_grad, value)
+        state.pre_proxy.note_switch(write_grad, value)
 
 
 def enter_grad(value: bool) -> bool:

@@ -241,7 +241,12 @@ ALIASES: dict[str, Entry] = {
     "torch._C._special": {"*": ".special"},
     "torch.cuda.amp": ".amp.cuda",
     "torch.cpu.amp": ".amp.cpu",
-    "torch.amp.autocast_mode": {"_cast": ".amp.custom:cast_tree", "*": ".amp"},
+    "torch.amp.autocast_mode": {
+        "_cast": ".amp.custom:cast_tree",
+        "_enter_autocast": ".amp.autocasting:enter_autocast",
+        "_exit_autocast": ".amp.autocasting:exit_autocast",
+        "*": ".amp",
+    },
     "torch.amp.grad_scaler": {"*": ".amp"},
     "torch.profiler.profiler": {
         "_default_schedule_fn": ".profiler.stepped:record_always",

@@ -364,9 +364,11 @@ class Recorder(Occupant):
         found = self.known(tensor)
         return found is None or found.fixed
 
-    def note_grad_mode(self, switch: Callable[[bool], None], value: bool) -> None:
-        """A switch of grad mode as a node."""
-        self.place(self.graph.call_function(switch, (value,)))
+    def note_switch(self, switch: Callable[..., Any], *args: Any) -> Node:
+        """A switch of a mode as a node."""
+        node = self.graph.call_function(switch, args)
+        self.place(node)
+        return node
 
     def read(self, op: OpOverload, args: tuple[Any, ...], fixed: bool) -> Any:
         """A number read out of a tensor while its values are at hand."""

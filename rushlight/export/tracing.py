@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from rushlight.amp.autocasting import CHOICES, uncached
 from rushlight.aot.arguments import Duplicates
 from rushlight.aot.compilation import FlatFunction
 from rushlight.aot.export import refuse_wrappers, refuse_writes
@@ -94,14 +95,30 @@ def exporting() -> Iterator[None]:
         EXPORTING.active = before
 
 
+class AmbientCasts:
+    """The casts of the autocast that a program is exported under: they are part of it, for it will
+    not be called under one. Those of blocks inside the program are not: they become regions."""
+
+    def __init__(self) -> None:
+        self.nesting = CHOICES.nesting
+
+    def cast(self, op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        state = LOCAL.state
+        if state.autocast is None or state.excluded & LAYER_AUTOCAST:
+            return None
+        if CHOICES.nesting != self.nesting:
+            return None
+        found: tuple[Any, ...] | None = state.autocast.cast(op, args)
+        return found
+
+
 @contextmanager
-def casting(op: OpOverload, args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Inside, an op runs on operands that autocast has cast: the casts are part of the program,
-    which knows no mode."""
+def casting(
+    casts: AmbientCasts, op: OpOverload, args: tuple[Any, ...]
+) -> Iterator[tuple[Any, ...]]:
+    """Inside, an op runs on operands that autocast has cast."""
     state = LOCAL.state
-    cast = None
-    if state.autocast is not None and not state.excluded & LAYER_AUTOCAST:
-        cast = state.autocast.cast(op, args)
+    cast = casts.cast(op, args)
     if cast is None:
         yield args
         return
@@ -110,10 +127,14 @@ def casting(op: OpOverload, args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 
 
 class CastingRecorder(Recorder):
-    """Records ops with the casts of autocast."""
+    """Records ops with the casts of the ambient autocast."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.casts = AmbientCasts()
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        with casting(op, args) as args:
+        with casting(self.casts, op, args) as args:
             return super().process(op, args)
 
 
@@ -123,9 +144,10 @@ class ExportMode(FunctionalMode):
 
     def __init__(self) -> None:
         super().__init__(pre_dispatch=True)
+        self.casts = AmbientCasts()
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        with casting(op, args) as args:
+        with casting(self.casts, op, args) as args:
             return self.follow(op, args)
 
     def follow(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
@@ -309,6 +331,7 @@ def trace_module(
     with (
         exporting(),
         changed(grad=grad, autocast=state.autocast, fake=None),
+        uncached(),
         origins.noting_names(),
     ):
         try:

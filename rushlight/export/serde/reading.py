@@ -301,10 +301,12 @@ class GraphReader:
 
     def add_results(self, data: Record, node: Any, metadata: dict[str, Any]) -> None:
         outputs = data.outputs
+        hop = isinstance(node.target, HigherOrderOperator)
         if not outputs:
+            if hop:
+                node.meta["val"] = ()
             return
         first = outputs[0]
-        hop = isinstance(node.target, HigherOrderOperator)
         in_tuple = hop and data.is_hop_single_tensor_return is False
         if len(outputs) == 1 and first.tag == "as_none":
             node.meta["val"] = None

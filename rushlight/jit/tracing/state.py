@@ -170,8 +170,8 @@ class TracingState(Occupant):
 
         return record_function(self, cls, args, run)
 
-    def note_grad_mode(self, switch: Any, value: bool) -> None:
-        """torch: graphs of traces do not say where gradients were off."""
+    def note_switch(self, switch: Any, *args: Any) -> None:
+        """torch: graphs of traces do not say where gradients were off; casts are written out."""
 
     # -- regions
 
