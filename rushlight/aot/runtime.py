@@ -7,7 +7,7 @@ outputs that alias inputs or one another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -41,7 +41,6 @@ from rushlight.core.functional import ViewStep
 from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.node import SavedTensor, new_saved
 from rushlight.core.state import LOCAL, changed
-from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.fx.graph_module import GraphModule, boxed_forward, has_hooks, report_error
 from rushlight.symbolic.numbers import IntLike
@@ -267,13 +266,15 @@ class CompiledFunction(Function):
             for v, version in zip(args, versions)
             if isinstance(v, Tensor) and v._version != version
         ]
-        written = [args[place] for place in plan.kept]
-        ctx.lost = [
-            v for v in touched if any([v is value for value in saved]) and shares_memory(v, written)
-        ]
+        ctx.lost = []
+        if touched:
+            written = Memory([args[place] for place in plan.kept])
+            kept = {id(value) for value in saved}
+            ctx.lost = [v for v in touched if id(v) in kept and written.is_shared_by(v)]
         copied = [args[place] for place in plan.kept if plan.facts.inputs[place].writes_data]
         if copied:
-            ctx.lost += [v for v in saved[:first_number] if shares_memory(v, copied)]
+            memory = Memory(copied)
+            ctx.lost += [v for v in saved[:first_number] if memory.is_shared_by(v)]
         ctx.mark_non_differentiable(
             *[
                 value
@@ -356,18 +357,34 @@ def hidden_results(facts: Facts) -> set[int]:
     return found
 
 
-def shares_memory(tensor: Tensor, others: Sequence[Tensor]) -> bool:
-    """Whether a tensor has an element in common with another; what has no memory of its own is
-    taken to."""
-    for other in others:
-        if tensor is other:
+class Memory:
+    """What some tensors lie in. They stay as they are while it is asked."""
+
+    __slots__ = ("all_counters", "counters", "ids", "strided")
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self.ids = {id(tensor) for tensor in tensors}
+        self.all_counters = {id(tensor._counter) for tensor in tensors}
+        # Those of tensors without memory of their own.
+        self.counters: set[int] = set()
+        self.strided: dict[int, list[Tensor]] = {}
+        for tensor in tensors:
+            if is_strided(tensor):
+                self.strided.setdefault(id(storage_of(tensor)), []).append(tensor)
+            else:
+                self.counters.add(id(tensor._counter))
+
+    def is_shared_by(self, tensor: Tensor) -> bool:
+        """Whether a tensor has an element in common with one of them; what has no memory of its own
+        is taken to where both count the same writes."""
+        if id(tensor) in self.ids:
             return True
-        if is_strided(tensor) and is_strided(other):
-            if storage_of(tensor) is storage_of(other) and overlap(tensor, other):
-                return True
-        elif tensor._counter is other._counter:
+        if not is_strided(tensor):
+            return id(tensor._counter) in self.all_counters
+        others = self.strided.get(id(storage_of(tensor)), ())
+        if any([overlap(tensor, other) for other in others]):
             return True
-    return False
+        return id(tensor._counter) in self.counters
 
 
 def check_memory(saved: Sequence[Any]) -> None:
@@ -564,17 +581,16 @@ def untouched_stay_valid(
     backward and the writes leave alone is as valid afterwards as before, though it may share a
     version counter with a target."""
     counters = [target._counter for target in targets if target._counter is not None]
-    saved = saved_under(results, counters)
     before = {id(counter): counter.value for counter in counters}
+    saved = saved_under(results, before)
     # A target that was saved itself stays for the backward as it is now.
-    kept = [
-        tensor.detach() if any([tensor is target for target in targets]) else tensor
-        for _, _, tensor, _ in saved
-    ]
+    own = {id(target) for target in targets}
+    kept = [tensor.detach() if id(tensor) in own else tensor for _, _, tensor, _ in saved]
     yield
+    memory = Memory(written)
     for (node, place, _, version), tensor in zip(saved, kept, strict=True):
         assert tensor._counter is not None
-        if version == before[id(tensor._counter)] and not shares_memory(tensor, written):
+        if version == before[id(tensor._counter)] and not memory.is_shared_by(tensor):
             slot = node.saved_slots[place]
             if isinstance(slot, SavedTensor) and slot.output_nr >= 0:
                 slot.version = tensor._counter.value
@@ -583,10 +599,10 @@ def untouched_stay_valid(
 
 
 def saved_under(
-    results: Sequence[Any], counters: Sequence[VersionCounter]
+    results: Sequence[Any], counters: Container[int]
 ) -> list[tuple[Any, int, Tensor, int]]:
     """(node, place, tensor, version) of what the call that gave `results` saved, among tensors
-    with one of these version counters."""
+    whose version counter has one of these ids."""
     nodes = {id(v._node): v._node for v in results if isinstance(v, Tensor)}
     found = []
     for node in nodes.values():
@@ -597,7 +613,7 @@ def saved_under(
             if is_wrapped and slot.unpack_hook is not None:
                 continue
             tensor = slot.tensor if is_wrapped else slot
-            if tensor is not None and any([tensor._counter is c for c in counters]):
+            if tensor is not None and id(tensor._counter) in counters:
                 found.append((node, place, tensor, slot.version if is_wrapped else 0))
     return found
 
