@@ -91,7 +91,12 @@ class TensorMetadata(NamedTuple):
 
 def tensor_metadata(tensor: Tensor, include_contiguity: bool = True) -> TensorMetadata:
     found, strides = None, ()
-    if tensor.layout.name == "strided":
+    if tensor._unusual is None:
+        strides = strides_of(tensor)
+        if include_contiguity:
+            contiguous = tensor._is_contiguous
+            found = contiguous_format if contiguous else format_of(tensor, len(strides))
+    elif tensor.layout.name == "strided":
         strides = strides_of(tensor)
         if include_contiguity:
             # What is said of a value is no condition on its sizes.
@@ -320,7 +325,11 @@ class Recorder(Occupant):
         for position in op.list_positions:
             operands += args[position] or ()
         tensors = [value for value in operands if isinstance(value, Tensor)]
-        fixed = bool(tensors) and all(self.is_fixed(value) for value in tensors)
+        fixed = bool(tensors)
+        for value in tensors:
+            if not self.is_fixed(value):
+                fixed = False
+                break
         if op.base_name in READS and (fixed or not isinstance(tensors[0], fake.FakeTensor)):
             return self.read(op, args, fixed)
         inputs = [self.node_of(value) for value in positional]
@@ -336,12 +345,18 @@ class Recorder(Occupant):
         self.place(node)
         if self.marking is not None:
             node.meta.update(self.marking(op, positional, keywords))
+        state = LOCAL.state
+        excluded = state.excluded
         try:
-            with self.below():
-                result = dispatch.go_on(target, args)
+            state.excluded = excluded | self.covered
+            state.refresh()
+            result = dispatch.go_on(target, args)
         except BaseException:
             self.graph.erase_node(node)
             raise
+        finally:
+            state.excluded = excluded
+            state.refresh()
         stays = fixed and "nondeterministic_seeded" not in op.tags and small(result)
         self.track(result, node, stays)
         bind_fresh_symbols(node, result)

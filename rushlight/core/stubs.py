@@ -60,18 +60,19 @@ def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) 
         nonlocal bind
         if not keywords and PROCESS.special:
             state = LOCAL.state
-            transforms = state.transforms
-            # Nothing but transforms between the call and its op, and arguments as it takes them.
+            transforms = () if state.excluded & LAYER_TRANSFORMS else state.transforms
+            # No overrides between the call and its op, and arguments as it takes them.
             if (
-                transforms
-                and not (state.function_modes or state.excluded & LAYER_TRANSFORMS)
+                (transforms or state.proxy is not None)
+                and not state.function_modes
+                and state.tracer is None
                 and (is_spread or not rest)
             ):
                 if bind is None:
                     bind = level_binder(w)
                 bound = bind(*values, *given, *rest)
                 if bound is not None:
-                    result = transforms[-1].process(op, bound)
+                    result = transforms[-1].process(op, bound) if transforms else call(op, bound)
                     return result if answer is None else answer(result)
         entries = zip(named, given, strict=True)
         keywords |= {name: value for name, value in entries if value is not named[name]}

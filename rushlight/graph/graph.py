@@ -401,9 +401,10 @@ class Graph:
         """The graph as source. `root_module` is the name that attributes are read from."""
         # A namespace of its own: the code's names must not clash with its globals either.
         namespace = Namespace()
+        names = namespace._obj_to_name
 
         def name_in_code(node: Node) -> str:
-            return namespace.create_name(node.name, node)
+            return names.get(node) or namespace.create_name(node.name, node)
 
         former = [(node, node._repr_fn) for node in self.nodes]
         for node, _ in former:

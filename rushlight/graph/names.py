@@ -8,6 +8,7 @@ namespace, however Rushlight files it.
 from __future__ import annotations
 
 import builtins
+import functools
 import keyword
 import re
 from collections.abc import Callable, Hashable, Iterable
@@ -59,6 +60,20 @@ def snake_case(name: str) -> str:
     return HUMP.sub(r"_\1", name).lower()
 
 
+@functools.lru_cache(maxsize=1024)
+def parts_of(candidate: str) -> tuple[str, str, str | None]:
+    """A candidate made a legal identifier, and what of it stands before and in a final number."""
+    match = VALID.match(candidate)
+    if match is None:
+        candidate = INVALID_CHARACTERS.sub("_", candidate) or "_unnamed"
+        if candidate[0].isdigit():
+            candidate = f"_{candidate}"
+        match = VALID.match(candidate)
+        assert match is not None
+    base, digits = match.group(1, 2)
+    return candidate, base, digits
+
+
 class Namespace:
     """Gives out names. Each is used once, and an object keeps the name it got."""
 
@@ -71,14 +86,7 @@ class Namespace:
         """A name like `candidate` that is a legal identifier, hides no built-in and is not used."""
         if obj is not None and obj in self._obj_to_name:
             return self._obj_to_name[obj]
-        match = VALID.match(candidate)
-        if match is None:
-            candidate = INVALID_CHARACTERS.sub("_", candidate) or "_unnamed"
-            if candidate[0].isdigit():
-                candidate = f"_{candidate}"
-            match = VALID.match(candidate)
-            assert match is not None
-        base, digits = match.group(1, 2)
+        candidate, base, digits = parts_of(candidate)
         if digits is None or candidate in self._used_names:
             number = self._base_count.get(base, 0)
             if candidate in CODE_BUILTINS or TAKEN.get(candidate, obj) is not obj:

@@ -29,7 +29,7 @@ from rushlight.graph.names import (
     torch_names,
     type_name,
 )
-from rushlight.graph.node import Argument, Node, last_uses
+from rushlight.graph.node import PLAIN_ARGUMENTS, Argument, Node, last_uses
 
 __all__ = ["CodeGen", "PythonCode", "inplace_methods", "magic_methods", "reflectable_magic_methods"]
 
@@ -371,6 +371,8 @@ class GraphWriter:
         """An argument as source."""
         if isinstance(arg, Node):
             return repr(arg)
+        if arg.__class__ in PLAIN_ARGUMENTS:
+            return self.paint("blue", repr(arg))
         if isinstance(arg, tuple):
             return self.tuple_text(arg)
         if isinstance(arg, list):
@@ -458,7 +460,9 @@ class GraphWriter:
             if name in inplace_methods:
                 changed = inplace_methods[name].format(*map(self.text, args))
                 return f"{changed};  {left} = {self.text(args[0])}"
-        name = self.add_global(qualified_name(target), target)
+        name = self.global_names.get(id(target))
+        if name is None:
+            name = self.add_global(qualified_name(target), target)
         if name == "getattr" and len(args) == 2 and str(args[1]).isidentifier():
             return f"{left} = {format_target(self.text(args[0]), args[1])}"
         if node.meta.get("is_wrapped", False):
