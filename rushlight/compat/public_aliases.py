@@ -167,7 +167,7 @@ PUBLIC_ALIASES: dict[str, Entry] = {
     "torch.export": refuse(COMPILER, "Constraint"),
     "torch.export.custom_obj": refuse(COMPILER, "ScriptObjectMeta"),
     "torch.export.decomp_utils": named(".export", "CustomDecompTable"),
-    "torch.export.passes": refuse(DEVICE, "move_to_device_pass"),
+    "torch.export.passes": named(".export.passes", "move_to_device_pass"),
     "torch.nn.modules.linear_cross_entropy_options": refuse("RL0001", "LinearCrossEntropyOptions"),
     "torch.nn.modules": refuse("RL0001", "LinearCrossEntropyOptions"),
     "torch.multiprocessing.pool": {

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rushlight.core.batching import VmapLevel
     from rushlight.core.op import OpOverload
 
-__all__ = ["block_diag", "channel_shuffle", "pack_backward", "roll", "trace", "view_copy"]
+__all__ = ["block_diag", "channel_shuffle", "roll", "trace", "view_copy"]
 
 
 def block_diag(level: VmapLevel, op: OpOverload, tensors: Any) -> Any:
@@ -55,22 +55,3 @@ def view_copy(level: VmapLevel, op: OpOverload, self: Any, size: Any) -> Any:
     if op.out_positions:
         return level.loop(op, (self, size))
     return self.reshape(size).clone()
-
-
-def pack_backward(
-    level: VmapLevel, op: OpOverload, grad: Any, input_size: Any, batch_sizes: Any,
-    batch_first: bool,
-) -> Any:  # fmt: skip
-    """Each step of each sequence finds its row, or has none."""
-    if op.out_positions or not grad.numel():
-        return level.loop(op, (grad, input_size, batch_sizes, batch_first))
-    steps, count = (input_size[1], input_size[0]) if batch_first else input_size[:2]
-    sequences = aten.arange(count, device=grad.device)
-    is_there = sequences < batch_sizes.unsqueeze(1)
-    first = (batch_sizes.cumsum(0) - batch_sizes).unsqueeze(1)
-    rows = aten.where(is_there, first + sequences, 0).reshape((-1,))
-    inner = tuple(grad.shape[1:])
-    padded = grad.index_select(0, rows).reshape((-1, count, *inner))
-    padded = aten.where(is_there.reshape((-1, count, *[1] * len(inner))), padded, 0)
-    padded = aten.constant_pad_nd(padded, (0, 0) * (len(inner) + 1) + (0, steps - padded.shape[0]))
-    return padded.transpose(0, 1) if batch_first else padded

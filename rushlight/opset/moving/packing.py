@@ -14,9 +14,9 @@ from rushlight.core import geometry
 from rushlight.core.op import Tag
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import values_of, wrap
-from rushlight.opset.kinds import GATHER, SCATTER, Spec
+from rushlight.opset.kinds import GATHER, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, late
+from rushlight.opset.rules import aten
 
 UNSORTED = (
     "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can "
@@ -105,57 +105,24 @@ pack.errors = lambda make: [
     (RuntimeError, (make(3, 2), make(2, dtype=dtypes.float32), False)),
 ]
 
-pack_backward = op(
+
+@composite(
     "_pack_padded_sequence_backward(Tensor grad, SymInt[] input_size, Tensor batch_sizes, "
     "bool batch_first) -> Tensor",
-    kind=SCATTER,
     method=False,
     function=False,
     out=False,
-    differentiable=["grad"],
-    batch=late("moving.batched:pack_backward"),
-    vjp=lambda grad, batch_sizes, batch_first, grad_shape: packed_rows(
-        grad, batch_sizes, batch_first, grad_shape[0]
-    ),
 )
-
-
-def packed_rows(padded: Any, batch_sizes: Any, batch_first: bool, count: Any) -> Any:
-    """The rows that lie within sequences, of which there are `count`."""
+def pack_backward(grad: Any, input_size: Any, batch_sizes: Any, batch_first: bool) -> Any:
+    """Each row at the place of its sequence and step."""
+    count, steps, *inner = input_size if batch_first else (*input_size[1::-1], *input_size[2:])
+    rows = aten.arange(grad.shape[0], device=grad.device).unsqueeze(1)
     ends = batch_sizes.cumsum(0)
-    rows = aten.arange(count, device=batch_sizes.device)
-    steps = aten.searchsorted(ends, rows, right=True)
-    places = rows - (ends - batch_sizes)[steps]
-    return padded[(places, steps) if batch_first else (steps, places)]
-
-
-@pack_backward.shape
-def _(grad: Any, input_size: Any, batch_sizes: Any, batch_first: bool) -> Any:
-    return Spec(input_size, grad._dtype, transposed_strides(input_size, batch_first))
-
-
-def transposed_strides(sizes: Any, batch_first: bool) -> Any:
-    """Strides of memory that goes by step before it goes by sequence."""
-    if not batch_first:
-        return None
-    size: Any = 1
-    inner: list[Any] = []
-    for count in reversed(sizes[2:]):
-        inner.insert(0, size)
-        size = size * count
-    return (size, sizes[0] * size, *inner)
-
-
-pack_backward.options["layout"] = "shape"
-
-
-@pack_backward.kernel
-def _(xp: Any, grad: Any, input_size: Any, batch_sizes: Any, batch_first: bool) -> Any:
-    result = xp.zeros(input_size, grad.dtype)
-    steps = xp.swapaxes(result, 0, 1) if batch_first else result
-    there = xp.arange(steps.shape[1]) < batch_sizes[:, None]
-    steps[: len(batch_sizes)][there] = grad
-    return result
+    step = (rows >= ends).sum(1)
+    place = rows.squeeze(1) - (ends - batch_sizes).index_select(0, step)
+    padded = aten.zeros((steps, count, *inner), dtype=grad._dtype, device=grad.device)
+    padded = aten.index_put(padded, (step, place), grad)
+    return padded.transpose(0, 1) if batch_first else padded
 
 
 @pack_backward.samples
