@@ -25,8 +25,8 @@ import time
 import numpy as np
 
 import rushlight
+from rushlight.base.config import config
 
-SIDE = 64
 # Seconds that each system runs before the other's turn, and the longest call that is timed at all.
 SLICE, TOO_LONG = 0.004, 2.0
 
@@ -39,6 +39,7 @@ of indexing) costs more than their arithmetic."""
 
 Run = Callable[[], Any]
 Make = Callable[[Any, "Data"], Run]
+Clock = Callable[[], float]
 
 
 class Data:
@@ -353,28 +354,30 @@ def enlarged(op: Any, name: str, case: Any) -> Callable[[Any, Data], Run]:
 # -- timing ----------------------------------------------------------------------------------------
 
 
-def timed(ours: Run, theirs: Run, seconds: float) -> tuple[float, float] | None:
+def timed(ours: Run, theirs: Run, seconds: float, clock: Clock) -> tuple[float, float] | None:
     """Best seconds per call of both, taking turns."""
     best, counts = [math.inf, math.inf], [1, 1]
     for at, run in enumerate((ours, theirs)):
         for _ in range(3):
-            start = time.perf_counter()
+            start = clock()
             run()
-            best[at] = min(best[at], time.perf_counter() - start)
+            best[at] = min(best[at], clock() - start)
             if best[at] > TOO_LONG:
                 break
         counts[at] = max(1, int(SLICE / best[at]))
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+    # Half a dozen turns at least, however slow the op is or busy the machine.
+    end, turns = clock() + seconds, 0
+    while clock() < end or (turns < 6 and max(best) < 0.05):
+        turns += 1
         for at, run in enumerate((ours, theirs)):
-            start = time.perf_counter()
+            start = clock()
             for _ in range(counts[at]):
                 run()
-            best[at] = min(best[at], (time.perf_counter() - start) / counts[at])
+            best[at] = min(best[at], (clock() - start) / counts[at])
     return best[0], best[1]
 
 
-def measure(name: str, make: Make, torch: Any, size: int, dtype: str, seconds: float) -> Any:
+def measure(make: Make, torch: Any, size: int, dtype: str, seconds: float, clock: Clock) -> Any:
     runs = []
     for t in (rushlight, torch):
         try:
@@ -385,7 +388,7 @@ def measure(name: str, make: Make, torch: Any, size: int, dtype: str, seconds: f
             return (
                 f"{type(error).__name__}: {str(error).splitlines()[0][:90] if str(error) else ''}"
             )
-    return timed(runs[0], runs[1], seconds)
+    return timed(runs[0], runs[1], seconds, clock)
 
 
 def geometric_mean(ratios: list[float]) -> float:
@@ -429,11 +432,15 @@ def main() -> None:
     parser.add_argument("--sizes", default="16384,1048576")
     parser.add_argument("--dtypes", default="float32")
     parser.add_argument("--seconds", type=float, default=0.15, help="time for each case")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="cpu", help="what is counted")
+    parser.add_argument("--numpy", action="store_true", help="no native code in eager calls")
     parser.add_argument("--write", metavar="FOLDER", help="write the table there as Markdown")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("-k", metavar="WORD", default="", help="only ops whose name has WORD")
     options = parser.parse_args()
     torch = import_torch()
+    clock = time.perf_counter if options.clock == "wall" else time.process_time
+    config.eager_native = not options.numpy
     warnings.simplefilter("ignore")
     sizes, kinds = [int(s) for s in options.sizes.split(",")], options.dtypes.split(",")
     columns = [f"{dtype} {size}" for dtype in kinds for size in sizes]
@@ -445,7 +452,7 @@ def main() -> None:
         row: dict[str, Any] = {}
         for dtype in kinds:
             for size in sizes:
-                found = measure(name, make, torch, size, dtype, options.seconds)
+                found = measure(make, torch, size, dtype, options.seconds, clock)
                 if isinstance(found, str):
                     refused[f"{name}, {dtype}"] = found
                 else:

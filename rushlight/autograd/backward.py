@@ -325,6 +325,18 @@ def grad(
     return tuple(results)
 
 
+def is_plain_gradient(gradient: Any, output: Any) -> bool:
+    """Whether a gradient is as plain as the output that it is given for."""
+    return (
+        type(gradient) is Tensor
+        and gradient._dtype is output._dtype
+        and gradient._is_contiguous
+        and gradient._unusual is None
+        and not gradient._requires_grad
+        and geometry.same_sizes(gradient._array.shape, output._array.shape)
+    )
+
+
 def tensor_backward(
     self: Any,
     gradient: Any = None,
@@ -335,24 +347,25 @@ def tensor_backward(
     """Accumulate this tensor's gradient into the leaves it was computed from."""
     if (
         type(self) is Tensor
-        and gradient is None
+        and (gradient is None or is_plain_gradient(gradient, self))
         and inputs is None
         and not create_graph
         and (not PROCESS.special or not LOCAL.state.counted)
         and self._node is not None
         and self._view is None
         and self._unusual is None
-        and self._array.size == 1
+        and (gradient is not None or self._array.size == 1)
         and self._dtype.is_floating_point
     ):
-        one = np.empty(self._array.shape, self._dtype.np)
-        one.fill(1)
+        if gradient is None:
+            one = np.empty(self._array.shape, self._dtype.np)
+            one.fill(1)
+            gradient = wrap(one, self._dtype)
         root, number, keep_graph = self._node, self._output_nr, bool(retain_graph)
-        grad = wrap(one, self._dtype)
         if not config.backward_programs or not run_known(
-            root, number, grad, keep_graph, LOCAL.state
+            root, number, gradient, keep_graph, LOCAL.state
         ):
-            run_root(root, number, grad, keep_graph)
+            run_root(root, number, gradient, keep_graph)
         return
     if type(self) is not Tensor:
         from rushlight.core.dispatch import try_function_override

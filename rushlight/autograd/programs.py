@@ -95,7 +95,8 @@ def run_known(root: Any, number: int, grad: Any, keep_graph: bool, state: Thread
             return True
         # Written anew from this graph, it will serve both.
         program = PATIENCE
-    if program is False:
+    if program is False or any([tensor._array is grad._array for tensor in found.saved]):
+        # Recorded now, the gradient would be taken for what is saved.
         return False
     if program >= PATIENCE:
         run_recorded(root, number, found, grad, keep_graph, state)

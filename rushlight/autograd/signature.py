@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from rushlight.autograd.engine import is_unwatched
 from rushlight.base.keys import exact_key
 from rushlight.core import dtype as dtypes
+from rushlight.core.gradrule import TensorMeta
 from rushlight.core.node import AccumulateGrad, OpNode, SavedTensor
 from rushlight.core.size import Size
 from rushlight.core.source import compile_source
@@ -27,8 +28,10 @@ LARGEST = 400
 NEW = "new"
 # Heads the description of a saved tensor: (SAVED, shape, dtype, strides or None, requires grad).
 SAVED = SavedTensor
+# Heads the description of a saved tuple with tensors in it: (SEVERAL, item by item).
+SEVERAL = "several"
 # Types of saved values that are told apart by their keys.
-VALUES = frozenset((int, float, complex, bool, str, type(None), dtypes.dtype))
+VALUES = frozenset((int, float, complex, bool, str, type(None), dtypes.dtype, TensorMeta))
 
 
 class Signature(NamedTuple):
@@ -97,9 +100,13 @@ def describe_saved(slots: Any, saved: list[Any]) -> tuple[Any, ...] | None:
         if cls in VALUES:
             described.append(exact_key(entry))
         elif cls is tuple or cls is Size:
-            if any([type(item) not in VALUES for item in entry]):
+            if all([type(item) in VALUES for item in entry]):
+                described.append(exact_key(entry))
+                continue
+            items = describe_saved(entry, saved) if cls is tuple else None
+            if items is None:
                 return None
-            described.append(exact_key(entry))
+            described.append((SEVERAL, items))
         else:
             tensor = saved_tensor(entry)
             if tensor is None:
@@ -146,7 +153,7 @@ NEW_LEAF = """
 
 # `saved_tensor`, written out.
 TENSOR = """
-    t = s[{position}]
+    t = {source}
     v = 0
     if type(t) is SavedTensor:
         if t.unpack_hook is not None: return None
@@ -203,10 +210,18 @@ class MatcherWriter:
         self.lines.append(f"    s = {name}.saved_slots")
         self.refuse_if(f"s is None or len(s) != {len(values)}")
         for position, value in enumerate(values):
-            if type(value) is tuple and value[0] is SAVED:
-                self.tensor(position, *value[1:])
-            else:
-                self.refuse_if(self.differs(f"s[{position}]", value))
+            self.slot(f"s[{position}]", value)
+
+    def slot(self, source: str, value: Any) -> None:
+        head = value[0] if type(value) is tuple else None
+        if head is SAVED:
+            self.tensor(source, *value[1:])
+        elif head is SEVERAL:
+            self.refuse_if(f"type({source}) is not tuple or len({source}) != {len(value[1])}")
+            for position, item in enumerate(value[1]):
+                self.slot(f"{source}[{position}]", item)
+        else:
+            self.refuse_if(self.differs(source, value))
 
     def edge(self, source: str, edge: Any) -> None:
         if edge is None:
@@ -229,13 +244,13 @@ class MatcherWriter:
             shape, dtype = [self.constant(fact) for fact in edge]
             self.lines.append(NEW_LEAF.format(name=name, shape=shape, dtype=dtype))
 
-    def tensor(self, position: int, shape: Any, dtype: Any, strides: Any, needs: bool) -> None:
+    def tensor(self, source: str, shape: Any, dtype: Any, strides: Any, needs: bool) -> None:
         name = f"a{len(self.arrays)}"
         self.arrays.append(name)
         layout = f"t._is_contiguous or {name}.strides != {self.constant(strides)}"
         self.lines.append(
             TENSOR.format(
-                position=position,
+                source=source,
                 name=name,
                 shape=self.constant(shape),
                 dtype=self.constant(dtype),

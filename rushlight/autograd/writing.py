@@ -10,24 +10,27 @@ answer that may share a root with an input, a constant or an earlier answer is c
 from __future__ import annotations
 
 import itertools
+import operator
 from typing import Any
 
 import numpy as np
 
 from rushlight.arrays.numpy_ import MATH
 from rushlight.autograd.programs import Program
-from rushlight.core import geometry
+from rushlight.core import geometry, ports
+from rushlight.core.op import Tag
 from rushlight.core.quick import single_ufunc
 from rushlight.core.recording import Recorder
 from rushlight.core.source import compile_source
 from rushlight.core.state import LOCAL
-from rushlight.core.tensor import Tensor, sizes_of, strides_of
+from rushlight.core.tensor import Tensor, sizes_of, strides_of, wrap
 
 __all__ = ["ProgramRecorder"]
 
 program_numbers = itertools.count(1)
 # A dead value of at least this many bytes is let go in the middle of a program.
 LARGE = 1 << 16
+MANY = ports.large_size
 
 
 class Unwritable(Exception):
@@ -74,13 +77,21 @@ class ProgramRecorder(Recorder):
         return result
 
     def record(self, op: Any, args: tuple[Any, ...], result: Any) -> None:
-        if not isinstance(result, Tensor) or result._unusual is not None or result._array is None:
-            self.is_writable = False
-            return
+        several = type(result) in (tuple, list)
+        found = [item for item in result if item is not None] if several else [result]
+        for item in found:
+            if not isinstance(item, Tensor) or item._unusual is not None or item._array is None:
+                self.is_writable = False
+                return
         operands = tuple([self.node_of(value) for value in args])
         node = self.graph.create_node("call_function", op, operands, name=op.base_name)
+        if not several:
+            self.made.append((node, result._array))
         self.track(result, node)
-        self.made.append((node, result._array))
+        if several:
+            members = [self.known(item) for item in found]
+            pairs = zip(members, found, strict=True)
+            self.made += [(member.node, item._array) for member, item in pairs if member]
 
     def constant(self, tensor: Any) -> Any:
         found = self.arrays.get(id(tensor._array))
@@ -109,7 +120,7 @@ class Writer:
     def __init__(self, graph: Any) -> None:
         self.graph = graph
         self.scope: dict[str, Any] = {"np": np, "MATH": MATH, "own": own, "ndarray": np.ndarray}
-        self.scope["asarray"] = np.asarray
+        self.scope.update(asarray=np.asarray, wrap=wrap, arrays=arrays_of)
         self.names: dict[Any, str] = {}
         self.lines: list[str] = []
         # Where the last line that uses a value is.
@@ -150,21 +161,36 @@ class Writer:
 
     def call(self, node: Any) -> None:
         op = node.target
-        if op.mutated_positions or op.list_positions or op.out_positions:
-            raise Unwritable
         operands = [self.names[entry] for entry in node.all_input_nodes]
         name = f"v{len(self.lines)}"
-        if op.is_view_op or op.kind.name == "VIEW":
-            source = self.names[node.args[0]]
+        # The member of several results is the view, or is taken out of the tuple.
+        maker = node.args[0].target if op is operator.getitem else op
+        if maker.is_view_op or maker.kind.name == "VIEW":
+            source = node.args[0]
+            if op is not maker:
+                source = source.args[0]
+            elif not isinstance(node.meta.get("val"), Tensor):
+                self.names[node] = self.names[source]
+                return
             text = self.view(node, source, name)
             if text in self.roots:
                 self.names[node] = text
                 return
-            roots = self.roots[source]
+            roots = self.roots[self.names[source]]
+        elif op is not maker:
+            # Members may share memory with operands of the call, and with one another.
+            text = f"{operands[0]}[{node.args[1]}]"
+            roots = self.roots[operands[0]] | {name}
+            self.roots[operands[0]] = roots
+        elif op.mutated_positions or op.out_positions:
+            raise Unwritable
         else:
             text, shared = self.compute(node)
-            roots = frozenset((name,)).union(*[self.roots[other] for other in shared])
-            if not sizes_of(node.meta["val"]):
+            roots = frozenset().union(*[self.roots[other] for other in shared])
+            if isinstance(node.meta.get("val"), Tensor):
+                roots |= {name}
+            value = node.meta.get("val")
+            if isinstance(value, Tensor) and not sizes_of(value):
                 text = f"asarray({text})"
         self.names[node] = name
         self.roots[name] = roots
@@ -172,10 +198,11 @@ class Writer:
             self.last_use[operand] = len(self.lines)
         self.lines.append(f"    {name} = {text}")
 
-    def view(self, node: Any, source: str, name: str) -> str:
+    def view(self, node: Any, origin: Any, name: str) -> str:
         """A view by its geometry; the name of its operand, or of what that is a view of, where it
         looks just like it."""
-        before, after = node.args[0].meta["val"], node.meta["val"]
+        source = self.names[origin]
+        before, after = origin.meta["val"], node.meta["val"]
         sizes, strides = sizes_of(before), strides_of(before)
         wanted, steps = sizes_of(after), strides_of(after)
         shift = after._offset - before._offset
@@ -209,10 +236,14 @@ class Writer:
         """One op as an expression of arrays, and the arrays that its value may share memory with:
         none if it is fresh."""
         op, args = node.target, node.args
+        if not isinstance(node.meta.get("val"), Tensor) or op.list_positions:
+            return self.backend_call(node)
         if op.kind.name == "POINTWISE":
-            return self.elementwise(op, args)
+            return self.elementwise(op, args) or self.backend_call(node)
+        operands = [entry.meta["val"] for entry in args if is_node(entry)]
         prepare = op.options.get("prepared")
-        if prepare is not None:
+        # What is prepared is NumPy's; kernels on large operands are not.
+        if prepare is not None and not any([numel(sizes_of(x)) >= MANY for x in operands]):
             examples = [entry.meta["val"] if is_node(entry) else entry for entry in args]
             function = prepare(*examples)
             if function is not None:
@@ -220,7 +251,30 @@ class Writer:
                 return f"{self.constant(function)}({', '.join(arrays)})", []
         if op.kind.is_direct(op) and op.body is None and op.rule("kernel") is not None:
             return self.kernel_call(op, "np", self.values(args))
-        raise Unwritable
+        return self.backend_call(node)
+
+    def backend_call(self, node: Any) -> tuple[str, list[str]]:
+        """A call on tensors made for it, below every layer."""
+        op = node.target
+        if not op.tags.isdisjoint((Tag.nondeterministic_seeded, Tag.dynamic_output_shape)):
+            raise Unwritable
+        texts = [self.tensors(value) for value in node.args]
+        call = f"{self.constant(op.backend)}({', '.join(texts)})"
+        is_one = isinstance(node.meta.get("val"), Tensor)
+        text = f"{call}._array" if is_one else f"arrays({call})"
+        return text, [self.names[entry] for entry in node.all_input_nodes]
+
+    def tensors(self, value: Any) -> str:
+        """An argument with a tensor in the place of each array."""
+        if is_node(value):
+            tensor = value.meta["val"]
+            if not is_dense(tensor):
+                raise Unwritable
+            return f"wrap({self.names[value]}, {self.constant(tensor._dtype)})"
+        if isinstance(value, (list, tuple)) and any([is_node(item) for item in value]):
+            items = ", ".join([self.tensors(item) for item in value])
+            return f"[{items}]" if isinstance(value, list) else f"({items},)"
+        return self.constant(value)
 
     def kernel_call(self, op: Any, module: str, values: list[str]) -> tuple[str, list[str]]:
         kernel = self.constant(op.array_kernel)
@@ -230,18 +284,27 @@ class Writer:
     def values(self, args: Any) -> list[str]:
         return [self.names[e] if is_node(e) else self.constant(e) for e in args]
 
-    def elementwise(self, op: Any, args: Any) -> tuple[str, list[str]]:
+    def elementwise(self, op: Any, args: Any) -> tuple[str, list[str]] | None:
         tensors = [args[position] for position in op.tensor_positions]
         if not is_node(tensors[0]):
-            raise Unwritable
+            return None
         dtype = tensors[0].meta["val"]._dtype
-        uniform = all([is_node(t) and t.meta["val"]._dtype is dtype for t in tensors])
-        if not uniform or not dtype.scalar_fast or op.options.get("promoted_scalars"):
+        uniform = all([is_node(t) for t in tensors])
+        promoted = op.options.get("promoted_scalars", ())
+        if not dtype.scalar_fast:
+            return None
+        if not all([t.meta["val"]._dtype is dtype for t in tensors if is_node(t)]):
+            return None
+        if not uniform:
             numbers = all([is_node(t) or type(t) in (int, float) for t in tensors])
-            if not (numbers and dtype.scalar_fast and len(tensors) == 2):
-                raise Unwritable
+            if not numbers or len(tensors) != 2 or promoted:
+                return None
+        # No real number changes a float's dtype.
+        promotes = promoted or op.options.get("promote") == "int_to_float"
+        if promotes and not dtype.is_floating_point:
+            return None
         # NumPy takes a 0-d array of the right dtype with less ado than a Python number.
-        cast = {*op.tensor_positions, *op.options.get("cast_scalars", ())}
+        cast = {*op.tensor_positions, *op.options.get("cast_scalars", ()), *promoted}
         args = [
             np.array(value, dtype.np) if position in cast and type(value) in (int, float) else value
             for position, value in enumerate(args)
@@ -285,7 +348,9 @@ class Writer:
         lines = [[line] if f"v{at}" in used else [] for at, line in enumerate(self.lines)]
         for node, name in self.names.items():
             is_done = node.op == "call_function" and name not in kept and name in self.last_use
-            if is_done and node.meta["val"].nbytes >= LARGE:
+            value = node.meta.get("val")
+            # A tuple holds what its members name.
+            if is_done and (not isinstance(value, Tensor) or value.nbytes >= LARGE):
                 lines[self.last_use.pop(name)].append(f"    del {name}")
         return [line for group in lines for line in group]
 
@@ -312,6 +377,10 @@ def is_node(value: Any) -> bool:
     return hasattr(value, "meta")
 
 
+def arrays_of(tensors: Any) -> tuple[Any, ...]:
+    return tuple([None if tensor is None else tensor._array for tensor in tensors])
+
+
 def own(array: Any, *others: Any) -> Any:
     """An array, or a copy if it may be in memory of the others."""
     for other in others:
@@ -326,6 +395,10 @@ def numel(sizes: Any) -> int:
 
 def is_contiguous(sizes: Any, strides: Any) -> bool:
     return tuple(strides) == geometry.contiguous_strides(sizes)
+
+
+def is_dense(tensor: Any) -> bool:
+    return is_contiguous(sizes_of(tensor), strides_of(tensor))
 
 
 def permutation(sizes: Any, strides: Any, wanted: Any, steps: Any) -> tuple[int, ...] | None:

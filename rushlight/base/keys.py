@@ -33,6 +33,8 @@ def exact_key(value: Any) -> Any:
         return (cls, *[(exact_key(key), exact_key(item)) for key, item in value.items()])
     if cls is slice:
         return (slice, exact_key(value.start), exact_key(value.stop), exact_key(value.step))
+    if hasattr(value, "facts"):
+        return (cls, *[exact_key(fact) for fact in value.facts()])
     if hasattr(value, "tobytes"):
         return (cls, value.dtype, value.shape, value.tobytes())
     return (cls, value)

@@ -55,6 +55,10 @@ class TensorMeta:
             start = parts.compressed.dim()
             self.blocksize = tuple(parts.values.shape[start : start + 2])
 
+    def facts(self) -> tuple[Any, ...]:
+        """All that formulas can learn here."""
+        return tuple([getattr(self, name) for name in self.__slots__])
+
     def dim(self) -> int:
         return len(self.shape)
 

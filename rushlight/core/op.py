@@ -619,6 +619,10 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
 }
 
 
+# The key among a packet's stubs of the one that calls of the packet itself run.
+OWN_STUB = "()"
+
+
 class OpOverloadPacket:
     """All overloads of one name, such as aten::add."""
 
@@ -646,6 +650,7 @@ class OpOverloadPacket:
     def add(self, op: OpOverload) -> None:
         op.packet = self
         self.table[op._overloadname] = op
+        self.stubs.pop(OWN_STUB, None)
         # Read off the text: parsing every schema would cost more than all the rest of import.
         if "!) out" not in op._schema.text and op.kind.name != "OUT":
             self.candidates.append(op)
@@ -694,10 +699,13 @@ class OpOverloadPacket:
             )
         return found
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from rushlight.core import dispatch
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        stub = self.stubs.get(OWN_STUB)
+        if stub is None:
+            from rushlight.core.stubs import packet_stub
 
-        return dispatch.packet_call(self, self, args, kwargs)
+            stub = packet_stub(self)
+        return stub(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self.namespace}.{self.base_name}')>"

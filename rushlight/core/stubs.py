@@ -18,7 +18,7 @@ from rushlight.base.naming import module_name
 from rushlight.base.schema import parameter_name
 from rushlight.core.binding import KEYWORD_ALIASES
 from rushlight.core.dispatch import QUIET, call, packet_call
-from rushlight.core.op import is_replaced
+from rushlight.core.op import OWN_STUB, is_replaced
 from rushlight.core.return_types import class_for, named_result
 from rushlight.core.signature import SchemaSignature
 from rushlight.core.source import compile_source, source_of
@@ -28,7 +28,10 @@ from rushlight.core.tensor import Tensor
 if TYPE_CHECKING:
     from rushlight.core.stubwriter import Writer
 
-__all__ = ["generalize", "make_stub", "overload_function", "specialize", "stub_source"]
+__all__ = [
+    "generalize", "make_stub", "overload_function", "packet_stub", "specialize",
+    "stub_source",
+]  # fmt: skip
 
 
 def compile_stub(w: Writer, label: str) -> Any:
@@ -247,6 +250,21 @@ def specialised_parts(packet: Any, label: str, answer: Any, is_operator: bool, s
     return made.__code__, made.__defaults__, made.__kwdefaults__
 
 
+def packet_stub(packet: Any) -> Any:
+    """What a call of the packet itself runs. Overrides are told of the packet."""
+    label = packet._qualified_op_name
+    is_plain = packet.namespace == "aten" and not is_replaced(packet)
+    stub = specialised_stub(packet, label, None, False, packet) if is_plain else None
+    if stub is None:
+        stub = general_stub(packet, label, None, False)
+        stub.__globals__["stub"] = packet
+        if is_replaced(packet):
+            # Later it may have a plain case.
+            return stub
+    stub.__globals__["api"] = packet
+    return packet.stubs.setdefault(OWN_STUB, stub)
+
+
 def generalize(stub: Any, packet: Any) -> None:
     """Let a stub that holds its op's kernel pass the dispatcher, for every holder of the stub."""
     scope = stub.__globals__
@@ -254,7 +272,7 @@ def generalize(stub: Any, packet: Any) -> None:
         scope["specialised"] = (stub.__code__, stub.__defaults__, stub.__kwdefaults__)
         made = general_stub(packet, stub.__name__, scope["answer"], stub.__name__.startswith("__"))
         scope.update(made.__globals__)
-        scope["stub"] = stub
+        scope["stub"] = scope.get("api", stub)
         stub.__code__ = made.__code__
         stub.__defaults__ = stub.__kwdefaults__ = None
 

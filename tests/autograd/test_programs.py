@@ -434,6 +434,106 @@ def test_operands_that_happened_to_be_one_are_not_taken_for_one():
         assert torch.allclose(gradient(first, first), first + x.detach().cos() * first)
 
 
+def odd_values(*shape: int, step: int) -> torch.Tensor:
+    """Other values at every step; zeros of both signs, infinity and NaN at some."""
+    found = values(*shape, start=float(step))
+    if step % 3 == 2:
+        found.view(-1)[:4] = torch.tensor([-0.0, 0.0, float("inf"), float("nan")])
+    return found
+
+
+INDEX = torch.tensor([2, 0, 2, 5])
+WHOLE_OPS = {
+    "cat": lambda x, y: torch.cat([x, y, x], 1),
+    "stack": lambda x, y: torch.stack([x, y]),
+    "rows": lambda x, y: x[INDEX] * y[INDEX],
+    "element pairs": lambda x, y: x[INDEX, INDEX] + y[INDEX, INDEX],
+    "index_select": lambda x, y: torch.index_select(x * y, 0, INDEX),
+    "gather": lambda x, y: x.gather(1, INDEX[:, None]) + y[:4, :1],
+    "where": lambda x, y: torch.where(x > y, x, 0.0),
+    "power": lambda x, y: x**3 + y**2,
+    "amax": lambda x, y: (x * y).amax(1),
+    "cumsum": lambda x, y: (x * y).cumsum(1),
+    "layer_norm": lambda x, y: F.layer_norm(x, (x.shape[1],), y[0], y[1]),
+    "rms_norm": lambda x, y: F.rms_norm(x * y, (x.shape[1],)),
+    "softmax": lambda x, y: torch.softmax(x * y, 1),
+    "max_pool": lambda x, y: F.max_pool2d((x * y)[None], 2),
+    "avg_pool": lambda x, y: F.avg_pool2d((x * y)[None], 2),
+    "clamp": lambda x, y: torch.clamp(x, -0.2, 0.2) * y,
+    "one result of two": lambda x, y: torch.max(x * y, 1).values,
+}
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (130, 128)], ids=["small", "large"])
+@pytest.mark.parametrize("name", WHOLE_OPS)
+def test_programs_of_whole_ops_are_the_engine_bit_for_bit(name, shape):
+    for step in range(2 * PATIENCE + 4):
+        x, y = [odd_values(*shape, step=step + k).requires_grad_() for k in (0, 9)]
+        found = []
+        for switch in (True, False):
+            x.grad = y.grad = None
+            with config.patch(backward_programs=switch):
+                out = WHOLE_OPS[name](x, y)
+                out.backward(odd_values(*out.shape, step=step + 5))
+            leaves = [leaf for leaf in (x, y) if leaf.grad is not None]
+            found.append([(g._array.tobytes(), g.stride(), g.dtype) for g in map(grad_of, leaves)])
+        assert found[0] == found[1]
+    assert programs()
+
+
+def grad_of(leaf: torch.Tensor) -> torch.Tensor:
+    return leaf.grad
+
+
+def test_a_given_gradient_stays_the_users():
+    a = values(4).requires_grad_()
+    given = values(4, start=3.0)
+    before = given.tolist()
+    for _ in range(10):
+        a.grad = None
+        (a + 0.0).backward(given)
+        a.grad.mul_(7)
+        assert given.tolist() == before
+    assert programs()
+
+
+def test_a_given_gradient_that_is_also_saved_is_not_taken_for_it():
+    a, b = values(4).requires_grad_(), values(4, start=3.0)
+    for step in range(16):
+        a.grad = None
+        given = b if step % 2 or step < 8 else values(4, start=float(step))
+        (a * b).backward(given)
+        assert torch.equal(a.grad, b * given)
+
+
+def test_a_given_gradient_of_another_layout_is_the_engines():
+    a = values(3, 4).requires_grad_()
+    grads = [values(3, 4), values(4, 3).t(), values(1).expand(3, 4), values(3, 4).double()]
+    for step in range(16):
+        a.grad = None
+        given = grads[step % 3]
+        (a * 2.0).backward(given)
+        assert torch.equal(a.grad, given * 2.0)
+        assert a.grad.stride() == a.stride()
+    # torch: a gradient of another dtype is cast.
+    a.grad = None
+    (a * 2.0).backward(grads[3])
+    assert a.grad.dtype == torch.float32
+
+
+def test_noise_in_a_backward_is_drawn_once():
+    a = values(50).requires_grad_()
+    torch.manual_seed(3)
+    for _ in range(12):
+        a.grad = None
+        state = torch.get_rng_state()
+        F.rrelu(a, training=True).backward(values(50, start=2.0))
+        expected = torch.get_rng_state()
+        torch.set_rng_state(state)
+        F.rrelu(a, training=True)
+        assert torch.equal(torch.get_rng_state(), expected)
+
+
 UNARY = ("sin", "cos", "exp", "tanh", "sigmoid", "relu", "neg", "square", "abs", "t", "contiguous")
 BINARY = ("add", "sub", "mul", "maximum", "mm", "div")
 

@@ -289,6 +289,39 @@ def test_a_replaced_kernel_is_seen_by_stubs_that_exist() -> None:
     assert product(a, a).item() == 2.0
 
 
+def test_a_packet_is_called_by_a_stub_that_overrides_are_told_of_as_the_packet() -> None:
+    packet = torch.ops.aten.lerp
+    seen = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None):
+            seen.append((func, len(args), kwargs or {}))
+            return func(*args, **(kwargs or {}))
+
+    a, b = torch.zeros(3), torch.ones(3)
+    assert packet(a, b, 0.5).tolist() == packet(self=a, end=b, weight=0.5).tolist() == [0.5] * 3
+    with Mode():
+        assert packet(a, b, weight=0.25).tolist() == [0.25] * 3
+    assert seen[0][0] is packet
+    with pytest.raises(RuntimeError, match="failed to match any schema"):
+        packet(a, "no")
+    assert type(torch.ops.aten.max(a, 0)) is tuple
+    assert type(torch.ops.aten.split(torch.arange(4), 2)) is list
+
+
+def test_a_replaced_kernel_is_seen_by_packets_that_were_called_before() -> None:
+    a, packet = torch.ones(2), torch.ops.aten.vdot
+    assert packet(a, a).item() == 2.0
+    for _ in range(2):
+        library = torch.library.Library("aten", "IMPL")
+        try:
+            library.impl("vdot", lambda self, other: self.clone(), "CPU")
+            assert packet(a, a).tolist() == [1.0, 1.0]
+        finally:
+            library._destroy()
+        assert packet(a, a).item() == 2.0
+
+
 def test_a_replaced_kernel_is_seen_inside_of_transforms() -> None:
     square = torch.func.vmap(lambda x: torch.exp2(x))
     a = torch.ones(2)
