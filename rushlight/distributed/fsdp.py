@@ -222,9 +222,13 @@ HOME = "rushlight.distributed.fullyshard"
 
 __getattr__, __dir__ = namespace(
     __name__,
-    dict.fromkeys(("FSDPModule", "fully_shard", "register_fsdp_forward_method"), HOME),
+    {
+        "FSDPModule": HOME,
+        "UnshardHandle": HOME,
+        "fully_shard": HOME,
+        "register_fsdp_forward_method": HOME,
+    },
     refused={
-        "RL0013": "FullyShardedDataParallel ShardedGradScaler UnshardHandle enable_wrap "
-        "share_comm_ctx wrap"
+        "RL0013": "FullyShardedDataParallel ShardedGradScaler enable_wrap share_comm_ctx wrap"
     },
 )

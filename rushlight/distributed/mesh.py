@@ -12,7 +12,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributed import setup
 from rushlight.distributed.groups import ProcessGroup, the_world
 
-__all__ = ["DeviceMesh", "init_device_mesh"]
+__all__ = ["DeviceMesh", "init_device_mesh", "joint"]
 
 
 class DeviceMesh:
@@ -43,6 +43,8 @@ class DeviceMesh:
         if not setup.is_initialized():
             setup.init_process_group()
         self.groups = self.make_groups() if _groups is None else _groups
+        # The mesh that this one is a part of.
+        self.root: DeviceMesh = self
 
     def make_groups(self) -> list[Any]:
         """This process's group along each dim. Every process makes all of them."""
@@ -119,12 +121,14 @@ class DeviceMesh:
         part = self.ranks[tuple(index)]
         order = sorted(dims)
         part = np.transpose(part, [order.index(dim) for dim in dims])
-        return DeviceMesh(
+        made = DeviceMesh(
             self.device_type,
             part,
             mesh_dim_names=wanted,
             _groups=[self.groups[dim] for dim in dims],
         )
+        made.root = self.root
+        return made
 
     @staticmethod
     def from_group(group: Any, device_type: str, mesh: Any = None, **options: Any) -> DeviceMesh:
@@ -148,6 +152,17 @@ class DeviceMesh:
         names = self.mesh_dim_names or range(self.ndim)
         inner = ", ".join([f"{name}={count}" for name, count in zip(names, self.shape)])
         return f"DeviceMesh(({inner}), {self.device_type!r})"
+
+
+def joint(first: DeviceMesh, second: DeviceMesh) -> DeviceMesh:
+    """The mesh of the dims of two parts of one mesh."""
+    names = (*(first.mesh_dim_names or ()), *(second.mesh_dim_names or ()))
+    if first.root != second.root or len(names) != first.ndim + second.ndim:
+        raise ValueError(
+            "fully_shard on a tensor-parallel model needs both meshes to be named parts of one "
+            f"mesh, as init_device_mesh(..., mesh_dim_names=...) makes; got {first} and {second}"
+        )
+    return first.root[names]
 
 
 def init_device_mesh(

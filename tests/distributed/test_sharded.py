@@ -17,3 +17,8 @@ def test_sharded(size):
 @pytest.mark.parametrize("size", [2, 4])
 def test_fully_sharded(size):
     succeed("fullysharded", size)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_overlapping(size):
+    succeed("overlapping", size)
