@@ -197,18 +197,20 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-def _native(module: str, name: str) -> Any:
-    """A function of the code generator, which is loaded when it is first called."""
-    return lambda *given: getattr(_import_module(f"rushlight.codegen.{module}"), name)(*given)
+def _late(module: str, name: str) -> Any:
+    """A function of a module that is loaded when it is first called."""
+    return lambda *given: getattr(_import_module(f"rushlight.{module}"), name)(*given)
 
 
 # Native kernels are loaded with the first call that is large enough for them.
 _ports.fill(
-    native_text=_native("eager", "text_kernel"),
-    native_lowered=_native("eager", "lowered_kernel"),
-    native_loop=_native("byhand", "loop"),
-    native_draw=_native("drawing", "drawer"),
-    native_kernels=_native("kernels", "available"),
+    native_text=_late("codegen.eager", "text_kernel"),
+    native_lowered=_late("codegen.eager", "lowered_kernel"),
+    native_loop=_late("codegen.byhand", "loop"),
+    native_draw=_late("codegen.drawing", "drawer"),
+    native_kernels=_late("codegen.kernels", "available"),
+    all_return_types=_late("compat.publicnames", "all_return_types"),
+    index_by_dims=_late("func.dim.tensors", "index"),
 )
 
 if _config.anomaly:

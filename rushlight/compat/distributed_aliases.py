@@ -96,6 +96,7 @@ DISTRIBUTED: dict[str, Entry] = {
     "torch.distributed.distributed_c10d": {
         **grouped("_pg_map"),
         "_get_default_group": ".distributed.groups:default_group",
+        "GroupName": ".distributed.groups:GroupName",
         "*": ".distributed",
     },
     "torch.distributed.flight_recorder.components.builder": grouped(
@@ -136,7 +137,10 @@ DISTRIBUTED: dict[str, Entry] = {
     "torch.distributed.tensor.experimental": grouped(
         "context_parallel implicit_replication local_map register_sharding"
     ),
-    "torch.distributed.tensor.parallel": {"*": ".distributed.parallel"},
+    "torch.distributed.tensor.parallel": {
+        **grouped("loss_parallel"),
+        "*": ".distributed.parallel",
+    },
     "torch.distributed.tensor.parallel.api": {"*": ".distributed.parallel"},
     "torch.distributed.tensor.parallel.fsdp": grouped("DTensorExtensions"),
     "torch.distributed.tensor.parallel.input_reshard": grouped("input_reshard"),

@@ -52,6 +52,15 @@ def star_names() -> list[str]:
         return [name for name in listed()["torch"] if hasattr(rushlight, name)]
 
 
+def all_return_types() -> list[type]:
+    """Every class of results with named fields, as `torch.return_types` lists them."""
+    from rushlight.core import return_types
+
+    names = [name for name in listed()["torch.return_types"] if name != "all_return_types"]
+    found = [return_types.find_class(name) for name in names]
+    return [cls for cls in found if cls is not None]
+
+
 def collect() -> dict[str, dict[str, list[str]]]:
     """Module -> word -> the names that it is true of."""
     was_installed = compat.is_installed()

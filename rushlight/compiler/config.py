@@ -30,7 +30,40 @@ suppress_errors = False
 # Whether exported programs leave out what they would assert of sizes and data.
 do_not_emit_runtime_asserts = False
 
-patch = patcher(__name__)
+# torch's switches that have one value here.
+allow_unspec_int_on_nn_module = False
+capture_dynamic_output_shape_ops = False
+capture_scalar_outputs = False
+dynamic_shapes = True
+enable_cpp_symbolic_shape_guards = False
+force_disable_caches = False
+job_id: str | None = None
+log_file_name: str | None = None
+reorderable_logging_functions: frozenset[object] = frozenset()
+skip_tensor_guards_with_matching_dict_tags = True
+verbose = False
+wrap_top_frame = False
+
+BREAKS = "The graph breaks there without it, and results are the same."
+LOGS = "Call torch._logging.set_logs(), or set RUSHLIGHT_LOGS=all."
+
+patch = patcher(
+    __name__,
+    held={
+        "allow_unspec_int_on_nn_module": "Set specialize_int = False, which holds for modules too.",
+        "capture_dynamic_output_shape_ops": BREAKS,
+        "capture_scalar_outputs": BREAKS,
+        "dynamic_shapes": "Set automatic_dynamic_shapes = False.",
+        "enable_cpp_symbolic_shape_guards": "Guards are Python here.",
+        "force_disable_caches": "Set torch._inductor.config.fx_graph_cache = False.",
+        "job_id": "Point RUSHLIGHT_CACHE_DIR at a folder of the job.",
+        "log_file_name": LOGS,
+        "reorderable_logging_functions": "What is printed between two graphs keeps its place.",
+        "skip_tensor_guards_with_matching_dict_tags": "Guards are checked whatever it says.",
+        "verbose": LOGS,
+        "wrap_top_frame": BREAKS,
+    },
+)
 
 
 def limit() -> int:

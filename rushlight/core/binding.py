@@ -391,8 +391,8 @@ def bind_packet(
     varargs = packet.varargs
     if varargs is not None and len(args) > varargs and not isinstance(args[varargs], (tuple, list)):
         first = args[varargs]
-        is_number = isinstance(first, Tensor) and first.dim() == 0
-        if len(args) > varargs + 1 or is_number or not hasattr(first, "__iter__"):
+        alone = not hasattr(first, "__iter__") or (isinstance(first, Tensor) and first.dim() == 0)
+        if len(args) > varargs + 1 or (alone and not packet.takes_one):
             args = gather_varargs(args, varargs)
     candidates = packet.candidates
     if len(candidates) > 1 and packet.tensors_first is not None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.base.errors import error
+from rushlight.base.errors import MissingFeature, error
 from rushlight.core import dtype as dtypes
+from rushlight.core import ports
 from rushlight.core.attributes import attributes_of, set_attributes
 from rushlight.core.construct import adopt, finish
 from rushlight.core.dispatch import overridable
@@ -444,6 +445,30 @@ def dispatching(cls: type) -> bool:
     return cls not in PLAIN and dispatches(cls)
 
 
+def index(self: Tensor, positions: Any, dims: Any) -> Any:
+    """The tensor with first-class dims, or entries of a subscript, at positions; see
+    `functorch.dim`."""
+    return ports.index_by_dims(self, positions, dims)
+
+
+def grad_dtype(self: Tensor) -> dtypes.dtype:
+    """The dtype that gradients are kept in: that of the leaf."""
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return self._dtype
+
+
+def set_grad_dtype(self: Tensor, value: dtypes.dtype) -> None:
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    if value is not self.dtype:
+        raise MissingFeature(
+            f"gradients in {value} of a {self.dtype} tensor",
+            "Convert .grad after backward().",
+            code="RL0001",
+        )
+
+
 def install() -> None:
     """Put the methods on Tensor."""
     methods: dict[str, Function] = {
@@ -462,6 +487,8 @@ def install() -> None:
         function.__name__ = name
         function.__qualname__ = f"Tensor.{name}"
         setattr(Tensor, name, overridable(function))
+    Tensor.index = index  # type: ignore[attr-defined]
+    Tensor.grad_dtype = property(grad_dtype, set_grad_dtype)  # type: ignore[attr-defined]
 
 
 copyreg.pickle(Storage, storage_state)

@@ -657,6 +657,16 @@ class OpOverloadPacket:
             self.__dict__.pop("tensors_first", None)
 
     @functools.cached_property
+    def takes_one(self) -> bool:
+        """Whether an overload takes one int where another takes the list that may be spread."""
+        kinds = [
+            op._schema.arguments[self.varargs].type.kind
+            for op in self.candidates
+            if self.varargs is not None and len(op._schema.arguments) > self.varargs
+        ]
+        return "int" in kinds
+
+    @functools.cached_property
     def tensors_first(self) -> list[OpOverload] | None:
         """The order in which a call with a tensor among its operands tries the overloads, where
         it differs: a 0-dim tensor would also do as a number, but it brings its dtype."""

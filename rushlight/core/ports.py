@@ -92,6 +92,16 @@ gradients_of: Callable[..., Any] = not_set_up
 has_tangents: Callable[[OpOverload, Args, ThreadState], bool] = never
 push_tangents: Callable[[OpOverload, Args, Any, ThreadState], None] = nothing
 
+# -- compat ----------------------------------------------------------------------------------------
+
+# Every class of results with named fields.
+all_return_types: Callable[[], Any] = not_set_up
+
+# -- func ------------------------------------------------------------------------------------------
+
+# A tensor with first-class dims, or entries of a subscript, at some of its dims.
+index_by_dims: Callable[[Any, Any, Any], Any] = not_set_up
+
 # -- fx, aot ---------------------------------------------------------------------------------------
 
 # The graph of a recorder, ended by these outputs, as a module.

@@ -91,6 +91,8 @@ def class_for(result_class: Any, out: Any) -> Any:
 
 def find_class(name: str) -> Any:
     """The result class of the function `name`, or None; `max_out` is that of `max(..., out=)`."""
+    if name == "all_return_types":
+        return ports.all_return_types()
     found = CLASSES.get(name)
     if found is None and name.endswith("_out"):
         plain = find_class(name.removesuffix("_out"))

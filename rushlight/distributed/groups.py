@@ -6,7 +6,7 @@ import logging
 import zlib
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, NewType
 
 from rushlight.base.errors import error
 from rushlight.distributed.algorithms import Link
@@ -27,6 +27,10 @@ log = logging.getLogger("rushlight.distributed")
 GROUP_BITS, NUMBER_BITS, PRINT_BITS = 10, 8, 9
 USER_BITS = NUMBER_BITS + PRINT_BITS
 COLLECTIVE = 1 << (GROUP_BITS + USER_BITS)
+
+
+# What a group is called by where it cannot be passed itself.
+GroupName = NewType("GroupName", str)
 
 
 class GroupMember:

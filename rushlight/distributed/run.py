@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import ctypes
 import os
+import runpy
 import shlex
 import signal
 import socket
@@ -23,9 +24,13 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
+from rushlight.base.lazy import namespace
 from rushlight.distributed import mpi
 
-__all__ = ["get_args_parser", "launch", "main", "parse_args", "record", "run"]
+__all__ = [
+    "determine_local_world_size", "get_args_parser", "get_rdzv_endpoint", "get_use_env", "launch",
+    "main", "parse_args", "parse_min_max_nnodes", "record", "run", "run_script_path",
+]  # fmt: skip
 
 # Seconds that processes have to end by themselves after they are told to.
 GRACE = 5.0
@@ -78,10 +83,39 @@ def parse_args(args: Sequence[str] | None = None, prog: str = "torchrun") -> arg
     return get_args_parser(prog).parse_args(args)
 
 
-def count_of(text: str) -> int:
-    if text in ("auto", "cpu"):
+def determine_local_world_size(nproc_per_node: str) -> int:
+    """How many processes of this machine the words of --nproc-per-node ask for."""
+    if nproc_per_node in ("auto", "cpu"):
         return os.cpu_count() or 1
-    return int(text)
+    try:
+        return int(nproc_per_node)
+    except ValueError:
+        raise ValueError(f"Unsupported nproc_per_node value: {nproc_per_node}") from None
+
+
+def parse_min_max_nnodes(nnodes: str) -> tuple[int, int]:
+    """The fewest and the most machines: "4" or "1:4"."""
+    counts = [int(part) for part in nnodes.split(":")]
+    if len(counts) > 2:
+        raise RuntimeError(f'nnodes={nnodes} is not in "MIN:MAX" format')
+    return counts[0], counts[-1]
+
+
+def get_rdzv_endpoint(args: argparse.Namespace) -> str:
+    if args.rdzv_backend == "static" and not args.rdzv_endpoint:
+        return f"{args.master_addr}:{args.master_port}"
+    return str(args.rdzv_endpoint)
+
+
+def get_use_env(args: argparse.Namespace) -> bool:
+    """Whether ranks are told by the environment only."""
+    return bool(getattr(args, "use_env", True))
+
+
+def run_script_path(training_script: str, *training_script_args: str) -> None:
+    """Run a script in this process."""
+    sys.argv = [training_script, *training_script_args]
+    runpy.run_path(training_script, run_name="__main__")
 
 
 def free_port() -> int:
@@ -99,14 +133,14 @@ def command_of(options: argparse.Namespace) -> list[str]:
 
 def run(options: argparse.Namespace) -> int:
     """Start the processes and wait for them; the exit status of the first that fails."""
-    count = count_of(options.nproc_per_node)
+    count = determine_local_world_size(options.nproc_per_node)
     if options.mpirun is None and count > 1 and mpi.is_found():
         library = mpi.library()
         if not mpi.speaks_pmi(library):
             options.mpirun = "mpirun --oversubscribe"
     if options.mpirun is not None:
         return by_mpirun(options, count)
-    nodes = int(str(options.nnodes).rpartition(":")[2])
+    nodes = parse_min_max_nnodes(str(options.nnodes))[1]
     host, _, port = options.rdzv_endpoint.rpartition(":")
     host = options.master_addr or host or "127.0.0.1"
     place = options.master_port or (int(port) if port else 0)
@@ -264,6 +298,8 @@ def main(args: Sequence[str] | None = None) -> None:
     """torch.distributed.run."""
     sys.exit(run(parse_args(args)))
 
+
+__getattr__, __dir__ = namespace(__name__, refused={"RL0013": "config_from_args"})
 
 if __name__ == "__main__":
     main()

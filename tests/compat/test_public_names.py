@@ -14,7 +14,7 @@ from rushlight.base.reasons import REASONS
 from rushlight.base.refusals import is_refused, refused
 
 # What may not be less: names that work, and those that work or refuse, of a hundred.
-WORKS, ANSWERS = 85, 99
+WORKS, ANSWERS = 87, 100
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +126,42 @@ def test_a_namespace_lists_what_it_refuses(monkeypatch):
         find("run")(1, 2, a=3)
     assert find("run") is refused("a_namespace_of_tests.run", "RL0011")
     assert "RL0011" in REASONS
+
+
+def test_switches_of_the_compiler_that_have_one_value_say_what_to_set():
+    from rushlight.compiler import config
+
+    assert config.dynamic_shapes is True
+    config.dynamic_shapes = True
+    with pytest.raises(MissingFeature, match="automatic_dynamic_shapes"):
+        config.dynamic_shapes = False
+    with pytest.raises(MissingFeature), config.patch(force_disable_caches=True):
+        pass
+    assert config.force_disable_caches is False
+
+
+def test_words_of_the_launcher():
+    from rushlight.distributed import run
+
+    assert run.parse_min_max_nnodes("4") == (4, 4)
+    assert run.parse_min_max_nnodes("1:4") == (1, 4)
+    with pytest.raises(RuntimeError, match="MIN:MAX"):
+        run.parse_min_max_nnodes("1:2:3")
+    assert run.determine_local_world_size("3") == 3
+    with pytest.raises(ValueError, match="Unsupported nproc_per_node value: many"):
+        run.determine_local_world_size("many")
+    options = run.parse_args(["--master-addr", "here", "--master-port", "29", "script.py"])
+    assert run.get_rdzv_endpoint(options) == "here:29"
+    assert run.get_use_env(options)
+
+
+def test_all_classes_of_results_are_listed():
+    code = """
+import rushlight.compat
+rushlight.compat.install()
+import torch
+found = torch.return_types.all_return_types
+print(len(found), torch.return_types.max in found, all(issubclass(each, tuple) for each in found))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["67", "True", "True"], done.stderr

@@ -153,3 +153,15 @@ def test_memory_of_others_is_resized_within_its_length() -> None:
     rl.from_numpy(array).resize_(4).fill_(1)
     assert array.tolist() == [[1, 1, 1], [1, 0, 0]]
     assert rl.tensor(array).resize_(9).shape == (9,)
+
+
+def test_gradients_are_kept_in_the_dtype_of_their_leaf() -> None:
+    leaf = rl.zeros(2, dtype=rl.float64, requires_grad=True)
+    assert leaf.grad_dtype is rl.float64
+    leaf.grad_dtype = rl.float64
+    with pytest.raises(NotImplementedError, match="RL0001"):
+        leaf.grad_dtype = rl.float16
+    with pytest.raises(RuntimeError, match="only be accessed on leaf"):
+        (leaf * 2).grad_dtype
+    with pytest.raises(RuntimeError, match="only be set on leaf"):
+        (leaf * 2).grad_dtype = rl.float64

@@ -27,6 +27,16 @@ B = torch.arange(12.0).view(3, 4)
 C = torch.arange(24.0).view(2, 3, 4)
 
 
+def test_a_tensor_takes_dims_at_positions() -> None:
+    i, j = dims(2)
+    assert torch.equal(A.index((0, 1), (i, j)).order(j, i), A.T)
+    k = dims(1)
+    assert torch.equal(A.index(-1, k).order(k), A.T)
+    assert torch.equal(A.index(0, 1), A[1])
+    with pytest.raises(TypeError, match="must have the same length"):
+        A.index((0, 1), (i,))
+
+
 def laid_out(tensor, *labels):
     return tensor.order(*(labels or tensor.dims)).tolist()
 

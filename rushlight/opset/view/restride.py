@@ -30,7 +30,11 @@ INPLACE = (Tag.inplace_view,)
 
 
 def inplace_view(
-    schema: str, source: OpOverload, node_index: int, function: bool = False
+    schema: str,
+    source: OpOverload,
+    node_index: int,
+    function: bool = False,
+    varargs: int | None = None,
 ) -> OpOverload:
     return op(
         schema,
@@ -40,6 +44,7 @@ def inplace_view(
         vjp=source.rules["vjp"],
         samples=source.rules["samples"],
         function=function,
+        varargs=varargs,
         tags=INPLACE,
     )
 
@@ -57,7 +62,9 @@ def _(self: Any) -> Any:
 
 inplace_view("squeeze_(Tensor(a!) self) -> Tensor(a!)", views.squeeze, 3)
 inplace_view("squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", views.squeeze_dim, 4)
-inplace_view("squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", views.squeeze_dims, 5)
+inplace_view(
+    "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", views.squeeze_dims, 5, varargs=1
+)
 inplace_view("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", views.unsqueeze, 1)
 inplace_view(
     "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) "

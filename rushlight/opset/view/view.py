@@ -563,6 +563,7 @@ squeeze_dim = view(
 )
 squeeze_dims = view(
     "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+    varargs=1,
     batch=late("view.batched:squeeze"),
     node_index=2,
     vjp=lambda grad, self_shape, dim: unsqueeze_to(grad, self_shape, dim),

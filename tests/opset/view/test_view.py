@@ -184,3 +184,11 @@ def test_view_copy_takes_any_memory() -> None:
     found = find("view_copy")(x, (2, -1))
     assert found.tolist() == [[0.0, 3.0, 1.0], [4.0, 2.0, 5.0]] and found.is_contiguous()
     assert find("view_copy")(x.to("meta"), (2, -1)).shape == (2, 3)
+
+
+def test_dims_to_squeeze_may_be_given_one_by_one():
+    x = rl.zeros(1, 2, 1, requires_grad=True)
+    assert x.squeeze(0, 2).shape == (2,)
+    assert x.squeeze(0, 2).grad_fn.name() == "SqueezeBackward2"
+    assert x.squeeze(0).grad_fn.name() == "SqueezeBackward1"
+    assert x.detach().clone().squeeze_(0, -1).shape == (2,)
