@@ -96,7 +96,7 @@ class Spread:
             outer = self.outer
             self.put(DTensor.from_local(whole, outer._mesh, outer._placements, shape=outer.shape))
 
-    def joined(self, parts: Tensor) -> Tensor:
+    def joined(self, parts: Any) -> Tensor:
         """The whole, in memory of its own: by that it is known where the graph saves it."""
         size = parts.shape[0]
         parts = parts.clone() if size == 1 else parts
@@ -131,7 +131,7 @@ class Bundle:
         self.policy = policy
         self.group = spread[0].group
         self.count = sum([each.count for each in spread])
-        self.coming: tuple[Work | None, Tensor] | None = None
+        self.coming: tuple[Work | None, Any] | None = None
         self.versions: list[int] = []
         # Scattered gradients that replicas have not added up yet.
         self.kept: Tensor | None = None
@@ -153,7 +153,7 @@ class Bundle:
                 sent[begin : begin + local.numel()] = local.reshape(-1)
                 begin += each.count
             self.versions = self.current()
-            parts = functions.empty([self.group.size(), self.count], dtype=kept)
+            parts: Any = functions.empty([self.group.size(), self.count], dtype=kept)
             work = collectives.all_gather_into_tensor(parts, sent, self.group, async_op=True)
         self.coming = work, parts
 

@@ -153,7 +153,8 @@ class Plan(NamedTuple):
 
 def planned(state_dict: dict[str, Any], rank: int, size: int, copies: bool) -> Plan:
     """Parts that only this process has, and its share of what all have."""
-    tensors, values = [], {}
+    tensors: list[tuple[str, Tensor, Part, Any]] = []
+    values = {}
     for number, (name, leaf) in enumerate(flatten(state_dict)):
         if isinstance(leaf, Tensor):
             mine = is_first_copy(leaf) if isinstance(leaf, DTensor) else number % size == rank

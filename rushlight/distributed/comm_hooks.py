@@ -51,7 +51,8 @@ def compressed(dtype: Any, process_group: Any, bucket: GradBucket) -> Future:
 
     def widen(done: Future) -> Tensor:
         with no_grad():
-            return own.copy_(done.value())
+            widened: Tensor = own.copy_(done.value())
+            return widened
 
     return small.then(widen)
 
@@ -77,7 +78,8 @@ def wrapped(dtype: Any, hook: Hook) -> Hook:
 
         def widen(done: Future) -> Tensor:
             with no_grad():
-                return own.copy_(done.value())
+                widened: Tensor = own.copy_(done.value())
+                return widened
 
         widened: Future = future.then(widen)
         return widened

@@ -241,7 +241,8 @@ class DistributedDataParallel(Module, Joinable):
 
         def divide(done: Future) -> Tensor:
             with no_grad():
-                return done.value()[0].div_(divisor)
+                mean: Tensor = done.value()[0].div_(divisor)
+                return mean
 
         future: Future = work.get_future().then(divide)
         return future

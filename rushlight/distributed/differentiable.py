@@ -29,12 +29,14 @@ def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
 def reduce_scatter(
     output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None
 ) -> Tensor:
-    """Lists combined over all processes; the tensor of this one."""
+    """Lists combined over all processes; the tensor of this one, also written into `output`."""
     from rushlight.opset import functions
 
     stacked = functions.stack(list(input_list))
     found = functional.reduce_scatter_tensor(stacked, op.name.lower(), 0, group)
-    return found.squeeze(0)
+    own: Tensor = found.squeeze(0)
+    output.detach().copy_(own.detach())
+    return own
 
 
 def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:

@@ -83,7 +83,7 @@ class DTensor(Tensor):
     def _local_tensor(self) -> Tensor:
         return self._local
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: object = None) -> str:  # type: ignore[override]
         return (
             f"DTensor(local_tensor={self._local}, device_mesh={self._mesh}, "
             f"placements={self._placements})"
@@ -258,7 +258,7 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     bound = [next(locals_) if isinstance(each, Tensor) else each for each in bound]
     own_args, own_kwargs = pytree.tree_unflatten(bound, spec)
     if name in SIZED:
-        given = tuple([each.gives for each in plans])
+        given: Any = tuple([each.gives for each in plans])
         sizes = list(own_args[1])
         if name == "expand":
             short = len(sizes) - len(shapes[0])

@@ -7,7 +7,7 @@ a traced graph holds them as calls. Their gradients are collectives of the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -58,69 +58,66 @@ def reduction(name: str) -> ReduceOp:
 # -- operators -------------------------------------------------------------------------------------
 
 
-@custom_op("_c10d_functional::all_reduce", mutates_args=())
-def reduce_op(input: Tensor, reduce_op: str, group_name: str) -> Tensor:
-    out = input.clone()
+def reduce_now(input: Tensor, reduce_op: str, group_name: str) -> Tensor:
+    out: Tensor = input.clone()
     collectives.all_reduce(out, reduction(reduce_op), group_of(group_name))
     return out
 
 
-@custom_op("_c10d_functional::all_gather_into_tensor", mutates_args=())
-def gather_op(input: Tensor, group_size: int, group_name: str) -> Tensor:
-    out = input.new_empty([input.shape[0] * group_size, *input.shape[1:]])
+def gather_now(input: Tensor, group_size: int, group_name: str) -> Tensor:
+    out: Tensor = input.new_empty([input.shape[0] * group_size, *input.shape[1:]])
     collectives.all_gather_into_tensor(out, input.contiguous(), group_of(group_name))
     return out
 
 
-@custom_op("_c10d_functional::reduce_scatter_tensor", mutates_args=())
-def scatter_op(input: Tensor, reduce_op: str, group_size: int, group_name: str) -> Tensor:
-    out = input.new_empty([input.shape[0] // group_size, *input.shape[1:]])
+def scatter_now(input: Tensor, reduce_op: str, group_size: int, group_name: str) -> Tensor:
+    out: Tensor = input.new_empty([input.shape[0] // group_size, *input.shape[1:]])
     found = group_of(group_name)
     collectives.reduce_scatter_tensor(out, input.contiguous(), reduction(reduce_op), found)
     return out
 
 
-@custom_op("_c10d_functional::all_to_all_single", mutates_args=())
-def exchange_op(
+def exchange_now(
     input: Tensor, output_split_sizes: Sequence[int], input_split_sizes: Sequence[int],
     group_name: str,
 ) -> Tensor:  # fmt: skip
-    out = input.new_empty([sum(output_split_sizes), *input.shape[1:]])
+    out: Tensor = input.new_empty([sum(output_split_sizes), *input.shape[1:]])
     given = list(output_split_sizes), list(input_split_sizes)
     collectives.all_to_all_single(out, input.contiguous(), *given, group_of(group_name))
     return out
 
 
-@custom_op("_c10d_functional::broadcast", mutates_args=())
-def broadcast_op(input: Tensor, src: int, group_name: str) -> Tensor:
-    out = input.clone()
+def broadcast_now(input: Tensor, src: int, group_name: str) -> Tensor:
+    out: Tensor = input.clone()
     collectives.broadcast(out, group=group_of(group_name), group_src=src)
     return out
 
 
-@reduce_op.register_fake
-def _(input: Tensor, reduce_op: str, group_name: str) -> Tensor:
-    return functions.empty_like(input)
+def reduce_shape(input: Tensor, reduce_op: str, group_name: str) -> Tensor:
+    made: Tensor = functions.empty_like(input)
+    return made
 
 
-@gather_op.register_fake
-def _(input: Tensor, group_size: int, group_name: str) -> Tensor:
-    return input.new_empty([input.shape[0] * group_size, *input.shape[1:]])
+def gather_shape(input: Tensor, group_size: int, group_name: str) -> Tensor:
+    made: Tensor = input.new_empty([input.shape[0] * group_size, *input.shape[1:]])
+    return made
 
 
-@scatter_op.register_fake
-def _(input: Tensor, reduce_op: str, group_size: int, group_name: str) -> Tensor:
-    return input.new_empty([input.shape[0] // group_size, *input.shape[1:]])
+def scatter_shape(input: Tensor, reduce_op: str, group_size: int, group_name: str) -> Tensor:
+    made: Tensor = input.new_empty([input.shape[0] // group_size, *input.shape[1:]])
+    return made
 
 
-@exchange_op.register_fake
-def _(input: Tensor, output_split_sizes: Any, input_split_sizes: Any, group_name: str) -> Tensor:
-    return input.new_empty([sum(output_split_sizes), *input.shape[1:]])
+def exchange_shape(
+    input: Tensor, output_split_sizes: Any, input_split_sizes: Any, group_name: str
+) -> Tensor:
+    made: Tensor = input.new_empty([sum(output_split_sizes), *input.shape[1:]])
+    return made
 
 
-@broadcast_op.register_fake
-def _(input: Tensor, src: int, group_name: str) -> Tensor:
-    return functions.empty_like(input)
+def broadcast_shape(input: Tensor, src: int, group_name: str) -> Tensor:
+    made: Tensor = functions.empty_like(input)
+    return made
 
 
 # -- gradients -------------------------------------------------------------------------------------
@@ -164,14 +161,19 @@ def broadcast_gradient(ctx: Any, grad: Tensor) -> Any:
     return (total if group_of(name).me == root else functions.zeros_like(total)), None, None
 
 
-for defined, formula in (
-    (reduce_op, reduce_gradient),
-    (gather_op, gather_gradient),
-    (scatter_op, scatter_gradient),
-    (exchange_op, exchange_gradient),
-    (broadcast_op, broadcast_gradient),
-):
-    defined.register_autograd(formula, setup_context=keep_options)
+def operator(name: str, now: Any, shape: Any, gradient: Any) -> Callable[..., Tensor]:
+    made = custom_op(f"_c10d_functional::{name}", now, mutates_args=())
+    made.register_fake(shape)
+    made.register_autograd(gradient, setup_context=keep_options)
+    found: Callable[..., Tensor] = made
+    return found
+
+
+reduce_op = operator("all_reduce", reduce_now, reduce_shape, reduce_gradient)
+gather_op = operator("all_gather_into_tensor", gather_now, gather_shape, gather_gradient)
+scatter_op = operator("reduce_scatter_tensor", scatter_now, scatter_shape, scatter_gradient)
+exchange_op = operator("all_to_all_single", exchange_now, exchange_shape, exchange_gradient)
+broadcast_op = operator("broadcast", broadcast_now, broadcast_shape, broadcast_gradient)
 
 
 # -- functions -------------------------------------------------------------------------------------
@@ -187,7 +189,8 @@ def all_gather_tensor(self: Tensor, gather_dim: int, group: Any, tag: str = "") 
     name = name_of(group)
     moved = self.movedim(gather_dim, 0)
     found = gather_op(moved, group_of(name).size(), name)
-    return found.movedim(0, gather_dim)
+    back: Tensor = found.movedim(0, gather_dim)
+    return back
 
 
 def reduce_scatter_tensor(
@@ -202,7 +205,8 @@ def reduce_scatter_tensor(
             f"group_size {size}"
         )
     found = scatter_op(self.movedim(scatter_dim, 0), reduceOp, size, name)
-    return found.movedim(0, scatter_dim)
+    back: Tensor = found.movedim(0, scatter_dim)
+    return back
 
 
 def all_to_all_single(

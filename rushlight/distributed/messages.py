@@ -103,6 +103,7 @@ def begin_receive(
     work = found.message(label, peer, steps(), [tensor], True)
     if async_op:
         return work
+    assert work is not None
     work.wait()
     return work.source_rank()
 

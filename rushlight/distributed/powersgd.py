@@ -90,7 +90,8 @@ def orthogonal(matrix: Tensor, epsilon: float) -> Tensor:
         length = float(column.norm()) + epsilon
         if length > 0:
             column /= length
-    return result
+    found: Tensor = result
+    return found
 
 
 def mean(values: Tensor, group: ProcessGroup) -> None:
@@ -106,7 +107,7 @@ def compress(state: PowerSGDState, bucket: GradBucket, matrices: list[Tensor]) -
         state.factor((bucket.index(), i), matrix.shape[1], rank, matrix)
         for i, (matrix, rank) in enumerate(zip(matrices, ranks))
     ]
-    ps = [matrix @ q for matrix, q in zip(matrices, qs)]
+    ps = [matrix.matmul(q) for matrix, q in zip(matrices, qs)]
     ps = [orthogonal(p, state.orthogonalization_epsilon) for p in shared_mean(ps, group)]
     qs = shared_mean([matrix.t() @ p for matrix, p in zip(matrices, ps)], group)
     for i, (matrix, p, q) in enumerate(zip(matrices, ps, qs)):
@@ -132,7 +133,8 @@ def with_feedback(state: PowerSGDState, bucket: GradBucket) -> Tensor | None:
     lost = state.errors.get(bucket.index())
     if lost is not None and lost.shape == values.shape:
         values.add_(lost)
-    return values.clone()
+    kept: Tensor = values.clone()
+    return kept
 
 
 def settled(values: Any) -> Future:
@@ -194,7 +196,7 @@ def worth(state: PowerSGDState, gradient: Tensor) -> bool:
     rows = gradient.shape[0]
     columns = gradient.numel() // rows
     rank = min(rows, columns, state.matrix_approximation_rank)
-    return (rows + columns) * rank * state.min_compression_rate < rows * columns
+    return bool((rows + columns) * rank * state.min_compression_rate < rows * columns)
 
 
 @hook_of
@@ -208,4 +210,4 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket, wanted: Tens
     compress(state, bucket, [square.view(side, side)])
     values.copy_(square[: values.numel()])
     if wanted is not None:
-        state.errors[bucket.index()] = wanted - values
+        state.errors[bucket.index()] = wanted.sub(values)

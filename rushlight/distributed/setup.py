@@ -81,7 +81,7 @@ def backend_name(wanted: str | None) -> str:
             of_cpu = Backend(of_device)
     if of_cpu not in SERVED:
         raise error("RL0025", ValueError, backend=str(wanted))
-    return of_cpu
+    return str(of_cpu)
 
 
 def is_available() -> bool:
@@ -307,7 +307,8 @@ def new_subgroups_by_enumeration(
     """A group for each list of ranks; the caller's own, and all."""
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
-    own, made, seen = None, [], set()
+    own, made = None, []
+    seen: set[int] = set()
     rank = get_rank()
     for ranks in ranks_per_subgroup_list:
         again = seen.intersection(ranks)
@@ -429,7 +430,7 @@ def member_of(group: Any) -> ProcessGroup:
 
 
 def get_backend(group: Any = None) -> str:
-    return Backend(member_of(group).backend)
+    return str(Backend(member_of(group).backend))
 
 
 def get_backend_config(group: Any = None) -> str:

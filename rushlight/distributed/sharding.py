@@ -302,7 +302,7 @@ def layer_norm_backward(operands: list[Operand], args: Sequence[Any], parts: int
     for operand in operands[:2]:
         placement = operand.placement
         if isinstance(placement, Shard) and placement.dim < ndim - len(args[2]):
-            needs = [placement] * 4 + [R] * (len(operands) - 4)
+            needs: list[Placement] = [placement] * 4 + [R] * (len(operands) - 4)
             return Plan(needs, [placement, P, P])
     return None
 
@@ -315,7 +315,7 @@ def attention(operands: list[Operand], args: Sequence[Any], parts: int) -> Plan 
     """By samples or by heads."""
     for operand in operands:
         if operand.placement in (Shard(0), Shard(1)):
-            dim = operand.placement.dim  # type: ignore[attr-defined]
+            dim = operand.placement.dim
             needs: list[Placement] = [
                 Shard(dim) if len(each.shape) > dim and each.shape[dim] > 1 else R
                 for each in operands

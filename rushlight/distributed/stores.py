@@ -96,7 +96,7 @@ class Store:
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
         """Until all keys are there."""
-        limit = (self._timeout if timeout is None else timeout).total_seconds()
+        limit = (self.timeout if timeout is None else timeout).total_seconds()
         until = time.monotonic() + limit
         pause = 0.0005
         while not self.check(keys):
@@ -113,7 +113,7 @@ class Store:
 
     def queue_pop(self, key: str, block: bool = True) -> bytes:
         if block:
-            until = time.monotonic() + self._timeout.total_seconds()
+            until = time.monotonic() + self.timeout.total_seconds()
             while (found := self.do("pop", key)) is None:
                 if time.monotonic() > until:
                     raise DistStoreError(f"wait timeout, queue: {key}")
@@ -176,10 +176,6 @@ class PrefixStore(Store):
     def timeout(self) -> timedelta:
         return self.underlying_store.timeout
 
-    @property
-    def _timeout(self) -> timedelta:
-        return self.underlying_store._timeout
-
     def set_timeout(self, timeout: timedelta) -> None:
         self.underlying_store.set_timeout(timeout)
 
@@ -239,7 +235,7 @@ class TCPStore(Store):
     def gather(self, world_size: int, is_master: bool) -> None:
         """The master waits until all have come."""
         self.do("add", "init/", 1)
-        until = time.monotonic() + self._timeout.total_seconds()
+        until = time.monotonic() + self.timeout.total_seconds()
         while is_master and (come := int(self.do("peek", "init/"))) < world_size:
             if time.monotonic() > until:
                 raise DistStoreError(

@@ -17,12 +17,14 @@ __all__ = ["synced_norm"]
 
 def per_channel(values: Tensor) -> Tensor:
     """Sums over all dims but the second."""
-    return values.sum([dim for dim in range(values.dim()) if dim != 1])
+    found: Tensor = values.sum([dim for dim in range(values.dim()) if dim != 1])
+    return found
 
 
 def spread(values: Tensor, like: Tensor) -> Tensor:
     """A value for each channel, to be combined with `like`."""
-    return values.reshape([-1 if dim == 1 else 1 for dim in range(like.dim())])
+    shown: Tensor = values.reshape([-1 if dim == 1 else 1 for dim in range(like.dim())])
+    return shown
 
 
 class SyncedNorm(Function):
@@ -32,7 +34,7 @@ class SyncedNorm(Function):
     def forward(
         ctx: Any, input: Tensor, weight: Any, bias: Any, eps: float, group: ProcessGroup
     ) -> Any:
-        wide = input.float() if input.element_size() < 4 else input
+        wide: Any = input.float() if input.element_size() < 4 else input
         channels = input.shape[1]
         sums = functions.zeros(channels + 1, dtype=wide.dtype)
         sums[:channels] = per_channel(wide)
@@ -41,11 +43,11 @@ class SyncedNorm(Function):
         count = float(sums[channels])
         mean = sums[:channels] / count
         centred = wide - spread(mean, wide)
-        variance = per_channel(centred * centred)
+        variance: Any = per_channel(centred * centred)
         collectives.all_reduce(variance, group=group)
         variance = variance / count
         scale = (variance + eps).rsqrt()
-        normal = centred * spread(scale, wide)
+        normal: Any = centred * spread(scale, wide)
         ctx.save_for_backward(normal, scale, weight)
         ctx.count, ctx.group, ctx.has_bias = count, group, bias is not None
         output = normal
@@ -81,7 +83,8 @@ def synced_norm(module: Any, input: Tensor) -> Tensor:
     """What SyncBatchNorm computes in training."""
     group = the_group(module.process_group, "SyncBatchNorm") if WORLDS else None
     if group is None or group.size() == 1:
-        return BatchNorm.forward(module, input)
+        alone: Tensor = BatchNorm.forward(module, input)
+        return alone
     momentum = 0.0 if module.momentum is None else module.momentum
     if module.track_running_stats:
         module.num_batches_tracked.add_(1)

@@ -37,10 +37,12 @@ def check_values_and_gradients(rank, size):
     assert torch.equal(x.grad, torch.full((2 * size,), float(size if rank == 1 else 0)))
     every = differentiable.all_gather(torch.tensor([float(rank)]))
     assert [each.item() for each in every] == list(range(size))
-    mine = differentiable.reduce_scatter(
-        torch.zeros(1), [torch.tensor([float(r)]) for r in range(size)]
-    )
-    assert mine.item() == rank * size
+    given = [torch.tensor([float(r)], requires_grad=True) for r in range(size)]
+    out = torch.zeros(1)
+    mine = differentiable.reduce_scatter(out, given)
+    assert mine.item() == out.item() == rank * size and not out.requires_grad
+    (mine * (rank + 1)).sum().backward()
+    assert [each.grad.item() for each in given] == [r + 1.0 for r in range(size)]
 
 
 def check_traced(rank, size):
