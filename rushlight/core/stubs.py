@@ -42,7 +42,7 @@ def compile_stub(w: Writer, label: str) -> Any:
 
 def level_binder(writer: Writer) -> Any:
     """What binds the arguments of calls inside transforms; None for the general path to do it."""
-    from rushlight.core.stubwriter import write_binder
+    from rushlight.core.stubbinder import write_binder
 
     scope = {**writer.scope, "QUIET": QUIET}
     name = f"exact binder of {writer.op.name()}"

@@ -679,7 +679,7 @@ def write_direct(
     if op.kind.name == "POINTWISE" or op.options.get("numbers") or not is_writable(op):
         return None
     layout = op.options.get("layout", op.kind.layout)
-    if op.body is None and (not op.kind.is_direct(op) or layout == "value"):
+    if op.body is None and (layout == "value" or op.namespace != "aten"):
         return None
     if named and (op.body is not None or len(op.packet.candidates) != 1):
         return None
@@ -777,6 +777,12 @@ def record_graph(w: Writer, quick: Quick, dtype: str) -> list[str]:
 
 def write_kernel(w: Writer, names: str, layout: str) -> None:
     op, rule, arrays = w.op, w.op.grad_rule, w.arrays()
+    if not op.kind.is_direct(op):
+        # The kind has more to do than to call the kernel.
+        w.scope["backend"] = op.backend
+        w.lines.append(f"tensor_ = backend({names})")
+        write_attached(w, names)
+        return
     w.scope.update(kernel=op.array_kernel, finish=op.kind.finish)
     value = f"kernel(np, {arrays})"
     if len(op._schema.returns) == 1 and layout in ("contiguous", "like"):
@@ -785,54 +791,14 @@ def write_kernel(w: Writer, names: str, layout: str) -> None:
         record = w.record(rule, "dtype_", "if recording_ and dtype_.category > 1")
         w.add(KERNEL, arrays=arrays, like=like, wrap=w.wrap("dtype_"), record=record)
     w.lines.append(f"tensor_ = finish(op, ({names},), {value}, {layout!r})")
+    write_attached(w, names)
+
+
+def write_attached(w: Writer, names: str) -> None:
+    rule = w.op.grad_rule
     if rule is not None:
         w.scope["make_node"] = rule.make_node
         w.lines += if_recording(w.wants(rule), [f"attach(op, make_node({names}), tensor_)"])
-
-
-# -- binding ---------------------------------------------------------------------------------------
-
-QUIETLY = "(type({0}) not in QUIET and type({0}) not in PLAIN{number})"
-NUMBER = " and type({0}) is not float and type({0}) is not int"
-SPREAD_LIST = (
-    "{0}_ = tuple(rest_[0]) if len(rest_) == 1 and isinstance(rest_[0], (tuple, list)) else rest_"
-)
-BINDER = """
-def bind({parameters}):
-    {lines}
-    {guard}
-    return ({values})
-"""
-
-
-def write_binder(w: Writer) -> str:
-    """The text of a binder for a stub's own parameters, tensors of levels among them: the bound
-    arguments where they are of exactly the types that the overload names, else None."""
-    lines: list[str] = []
-    tests: list[str] = []
-    values: list[str] = []
-    for position, argument in enumerate(w.op._schema.arguments):
-        name, kind = parameter_name(argument.name), argument.type
-        if argument not in w.own and argument.name != w.spread:
-            values.append(w.default_text(position, argument))
-            continue
-        if argument.name == w.spread:
-            tests.append("not rest_")
-            lines.append(SPREAD_LIST.format(name))
-        elif is_int_list(kind):
-            lines.append(as_int_tuple(name, kind.size))
-        values.append(f"{name}_" if is_int_list(kind) else name)
-        test = str(inexact_test(argument))
-        if kind.kind == "Tensor":
-            takes_number = position == 1 and w.op.options.get("numbers")
-            test = QUIETLY.format(name, number=NUMBER.format(name) if takes_number else "")
-            test = f"({name} is not None and {test})" if kind.optional else test
-        tests.append(test)
-    given = [parameter_name(a.name) for a in w.own]
-    parameters = ", ".join([*given, "*rest_"] if w.spread else given)
-    guard = any_of("if ", tests, ["return None"])
-    bound = "".join(f"{value}, " for value in values).rstrip()
-    return join(fill(BINDER, parameters=parameters, lines=lines, guard=guard, values=bound))
 
 
 # -- which overload --------------------------------------------------------------------------------
@@ -842,6 +808,11 @@ def is_told_apart(op: Any) -> bool:
     """Whether a call that does not fit an overload means the same to the others of its name when
     its arguments are given by position and without defaults."""
     for other in op.packet.candidates:
+        for argument, counterpart in zip(op._schema.arguments, other._schema.arguments):
+            # Left out where it was given as the default, the other would miss it.
+            if argument.has_default and not (argument.kwarg_only or counterpart.kwarg_only):
+                if not counterpart.has_default:
+                    return False
         for position, argument in enumerate(op._schema.arguments):
             for place, counterpart in enumerate(other._schema.arguments):
                 if argument.kwarg_only or counterpart.name != argument.name:
