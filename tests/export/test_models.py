@@ -195,3 +195,13 @@ def test_programs_outlive_the_class_and_its_source(strict, tmp_path):
     text = ORPHAN.format(root=root, folder=str(tmp_path), strict=strict)
     ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300)
     assert ran.stdout.endswith("all gave the same\n"), ran.stderr[-2000:]
+
+
+def test_layers_that_stay_whole_read_memory_in_order(made):
+    model, _ = made("LongShortTermMemory")
+    entry = ZOO["LongShortTermMemory"]
+    program = export(model, entry.inputs(4, 6), dynamic_shapes=entry.shapes(*dims()))
+    core = program.run_decompositions()
+    layers = [n for n in core.graph.nodes if "mkldnn_rnn_layer" in str(n.target)]
+    # PyTorch takes them for contiguous, whatever their strides are.
+    assert layers and all([node.args[0].meta["val"].is_contiguous() for node in layers])

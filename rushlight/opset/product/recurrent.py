@@ -576,6 +576,9 @@ def run_layer(
     if not has_biases:
         zeros = aten.zeros((weights[0].shape[0],), dtype=input._dtype, device=input.device)
         biases = (zeros, zeros)
+    if LOCAL.state.below:
+        # torch: its layer reads memory as it lies, and graphs may run there.
+        input = input.contiguous()
     output, *last, _ = layer(
         input, weights[0], weights[1], *biases, state[0], state[-1], reverse, sizes or [], mode,
         int(weights[1].shape[1]), 1, has_biases, False, False, train or LOCAL.state.grad,
