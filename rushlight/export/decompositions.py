@@ -25,8 +25,15 @@ from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
 from rushlight.export.lifting import ConstantNames, lift_constants_pass
 from rushlight.export.naming import name_nodes
+from rushlight.export.regions import SWITCHES, graph_modules
 from rushlight.export.signature import InputKind, OutputKind, OutputSpec
-from rushlight.export.tracing import ProgramInterpreter, exporting, node_for, without_bases
+from rushlight.export.tracing import (
+    ProgramInterpreter,
+    casting,
+    exporting,
+    node_for,
+    without_bases,
+)
 from rushlight.export.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -164,14 +171,29 @@ class DecomposingMode(FunctionalMode):
 
 
 class KeepingMode(DecomposingMode):
-    """The same above autograd: composites are taken apart, but for some."""
+    """The same above autograd: composites are taken apart, but for some; autocast casts here."""
 
     def __init__(self, kept: Iterable[OpOverload]) -> None:
         super().__init__(pre_dispatch=True)
         self.kept = frozenset(kept)
 
+    def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        with casting(op, args) as args:
+            return super().process(op, args)
+
     def takes_apart(self, op: OpOverload) -> bool:
         return op not in self.kept
+
+
+def without_switches(module: GraphModule) -> GraphModule:
+    """A graph that says nothing of modes: casts are written out, and gradients are its caller's."""
+    for member in graph_modules(module):
+        switches = [node for node in member.graph.nodes if node.target in SWITCHES]
+        for node in reversed(switches):
+            member.graph.erase_node(node)
+        if switches:
+            member.recompile()
+    return module
 
 
 class NotingInterpreter(ProgramInterpreter):
@@ -293,7 +315,8 @@ class Decomposing:
                 default_generator.restore(random_state)
         if any([entry.writes_geometry for entry in facts.inputs]):
             raise error("RL1502")
-        return without_bases(module, facts), facts.returned_inputs, len(facts.tokens)
+        module = without_switches(without_bases(module, facts))
+        return module, facts.returned_inputs, len(facts.tokens)
 
     def interpret(self, *args: Any) -> Any:
         interpreter = NotingInterpreter(self.source, self.wanted)

@@ -22,7 +22,9 @@ from rushlight.graph.node import Node
 from rushlight.higher_order.regions import Region, wrap_with_set_grad_enabled
 from rushlight.nn.module import Module
 
-__all__ = ["make_regions"]
+__all__ = ["SWITCHES", "graph_modules", "make_regions"]
+
+SWITCHES = (write_grad, enter_autocast, exit_autocast)
 
 
 def make_regions(module: GraphModule) -> None:

@@ -95,30 +95,18 @@ def exporting() -> Iterator[None]:
         EXPORTING.active = before
 
 
-class AmbientCasts:
-    """The casts of the autocast that a program is exported under: they are part of it, for it will
-    not be called under one. Those of blocks inside the program are not: they become regions."""
-
-    def __init__(self) -> None:
-        self.nesting = CHOICES.nesting
-
-    def cast(self, op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        state = LOCAL.state
-        if state.autocast is None or state.excluded & LAYER_AUTOCAST:
-            return None
-        if CHOICES.nesting != self.nesting:
-            return None
-        found: tuple[Any, ...] | None = state.autocast.cast(op, args)
-        return found
-
-
 @contextmanager
 def casting(
-    casts: AmbientCasts, op: OpOverload, args: tuple[Any, ...]
+    op: OpOverload, args: tuple[Any, ...], nesting: int | None = None
 ) -> Iterator[tuple[Any, ...]]:
-    """Inside, an op runs on operands that autocast has cast."""
+    """Inside, an op runs on operands that autocast has cast, if as many blocks of autocast are
+    entered as `nesting` says. So many surround a whole program, which has their casts for it will
+    not be called under them; blocks inside of it become regions."""
     state = LOCAL.state
-    cast = casts.cast(op, args)
+    cast = None
+    is_meant = nesting is None or nesting == CHOICES.nesting
+    if is_meant and state.autocast is not None and not state.excluded & LAYER_AUTOCAST:
+        cast = state.autocast.cast(op, args)
     if cast is None:
         yield args
         return
@@ -131,10 +119,10 @@ class CastingRecorder(Recorder):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.casts = AmbientCasts()
+        self.nesting = CHOICES.nesting
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        with casting(self.casts, op, args) as args:
+        with casting(op, args, self.nesting) as args:
             return super().process(op, args)
 
 
@@ -144,10 +132,10 @@ class ExportMode(FunctionalMode):
 
     def __init__(self) -> None:
         super().__init__(pre_dispatch=True)
-        self.casts = AmbientCasts()
+        self.nesting = CHOICES.nesting
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        with casting(self.casts, op, args) as args:
+        with casting(op, args, self.nesting) as args:
             return self.follow(op, args)
 
     def follow(self, op: OpOverload, args: tuple[Any, ...]) -> Any:

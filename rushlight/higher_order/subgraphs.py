@@ -7,6 +7,8 @@ that a function closes over becomes an operand, as do its sizes.
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,10 +72,26 @@ def unwrapped(values: Any) -> Any:
 class BranchMode(FunctionalMode):
     """Functionalization inside a function of an op: only what was made inside may be written."""
 
+    @classmethod
+    def inside(cls, mode: FunctionalMode) -> FunctionalMode:
+        """The same as a mode does for ops, for what a function does that an op of its calls."""
+        made = copy.copy(mode)
+        made.tokens = {}
+        made.finds_tokens, made.make_token = True, None
+        if not isinstance(mode, cls):
+            made.__class__ = branch_class(type(mode))
+        return made
+
     def replace(self, target: FunctionalTensor, value: Tensor) -> None:
         if target.functional_storage.mode is not self:
             raise error("RL0731", op="a higher-order op")
         super().replace(target, value)
+
+
+@functools.cache
+def branch_class(cls: type[FunctionalMode]) -> type[FunctionalMode]:
+    bases = (BranchMode,) if cls is FunctionalMode else (BranchMode, cls)
+    return type(f"Branch{cls.__name__}", bases, {})
 
 
 # What stands above a rule and is open again for the functions that it runs.
@@ -89,6 +107,7 @@ class Functionalized:
     alone."""
 
     def __init__(self, mode: FunctionalMode, op: str, function: Function) -> None:
+        self.mode = mode
         self.above = mode.slot == "pre_functional"
         self.op = op
         self.function = function
@@ -97,7 +116,7 @@ class Functionalized:
         if any([isinstance(value, BatchedTensor) for value in args]):
             # An op vectorizes the function below this layer, and vmap follows writes itself.
             return self.function(*args)
-        branch = BranchMode(self.above)
+        branch = BranchMode.inside(self.mode)
         inputs = [to_functional(v, branch) if isinstance(v, Tensor) else v for v in args]
         for value in inputs:
             if isinstance(value, Tensor):

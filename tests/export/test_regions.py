@@ -159,3 +159,16 @@ def test_graphs_above_autograd_have_the_switches():
     found = graph(X)
     assert [t.dtype for t in found] == [torch.bfloat16, torch.float32]
     assert not torch.is_autocast_enabled("cpu")
+
+
+@pytest.mark.parametrize("cls", [Linear, Nested, Written, Branches, Interleaved])
+def test_tables_that_keep_composites_write_out_the_casts(cls):
+    module = cls()
+    program = export(module, (X,))
+    table = torch.export.default_decompositions()
+    del table[torch.ops.aten.linear.default], table[torch.ops.aten.matmul.default]
+    core = program.run_decompositions(table)
+    text = core.graph_module.print_readable(False)
+    assert "autocast" not in text and "set_grad" not in text
+    assert ("aten.linear" in text) == hasattr(module, "fc")
+    torch.testing.assert_close(core.module()(X), copy.deepcopy(module)(X))
