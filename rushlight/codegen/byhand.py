@@ -104,6 +104,40 @@ end:
   ret void
 }}
 """
+# The same where nothing follows the middle: elements of (outer, length), index of (outer, count).
+PLACES_ALONG = """
+define internal void @{name}(
+  ptr noalias %first, ptr noalias %index, ptr noalias %second, i64 %outer, i64 %length, i64 %count
+) #0 {{
+entry:
+  br label %block
+block:
+  %o = phi i64 [ 0, %entry ], [ %o.next, %block.end ]
+  %base = mul nsw i64 %o, %length
+  %from = mul nsw i64 %o, %count
+  %row = getelementptr {T}, ptr %first, i64 %base
+  %places = getelementptr i64, ptr %index, i64 %from
+  %others = getelementptr {T}, ptr %second, i64 %from
+  br label %element
+element:
+  %j = phi i64 [ 0, %block ], [ %j.next, %element ]
+  %place = getelementptr i64, ptr %places, i64 %j
+  %which = load i64, ptr %place, align 8
+  %a = getelementptr {T}, ptr %row, i64 %which
+  %b = getelementptr {T}, ptr %others, i64 %j
+  %x = load {T}, ptr %a, align {width}
+{body}
+  %j.next = add nuw nsw i64 %j, 1
+  %j.more = icmp ult i64 %j.next, %count
+  br i1 %j.more, label %element, label %block.end
+block.end:
+  %o.next = add nuw nsw i64 %o, 1
+  %o.more = icmp ult i64 %o.next, %outer
+  br i1 %o.more, label %block, label %end
+end:
+  ret void
+}}
+"""
 GATHER = "  store {T} %x, ptr %b, align {width}"
 SCATTER = """\
   %y = load {T}, ptr %b, align {width}
@@ -182,7 +216,7 @@ def loop(name: str, kind: dtype) -> Callable[..., Any] | None:
         return None
     if name == "add_rows":
         return add_rows(kind)
-    if name in ("gather", "scatter_add"):
+    if name.split(" ")[0] in ("gather", "scatter_add"):
         return places(name, kind)
     return scan(name) if kind is dtypes.float32 else None
 
@@ -204,12 +238,14 @@ def words_of(kind: dtype) -> dict[str, Any] | None:
 
 def places(name: str, kind: dtype) -> Callable[..., Any] | None:
     """gather (operand, index, result, ...), scatter_add (result, index, values, ...); both then
-    take outer, length, count, inner"""
+    take outer, length, count, and inner, unless they are `along` rows"""
     words = words_of(kind)
     if words is None:
         return None
-    body = (GATHER if name == "gather" else SCATTER).format(**words)
-    return compiled(name, PLACES.format(name=name, body=body, **words), 3, 4)
+    base, _, along = name.partition(" ")
+    body = (GATHER if base == "gather" else SCATTER).format(**words)
+    text = (PLACES_ALONG if along else PLACES).format(name=base, body=body, **words)
+    return compiled(base, text, 3, 3 if along else 4)
 
 
 def scan(name: str) -> Callable[..., Any]:

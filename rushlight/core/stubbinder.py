@@ -38,6 +38,10 @@ def write_binder(w: Writer) -> str:
         elif is_int_list(kind):
             lines.append(as_int_tuple(name, kind.size))
         values.append(f"{name}_" if is_int_list(kind) else name)
+        if argument.type.kind == "List" and not is_int_list(kind):
+            # Lists of tensors are bound the general way.
+            tests.append("True")
+            continue
         test = str(inexact_test(argument))
         if kind.kind == "Tensor":
             takes_number = position == 1 and w.op.options.get("numbers")

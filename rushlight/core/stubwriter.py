@@ -130,6 +130,8 @@ INEXACT = {
     "ScalarType": "type({0}) is not dtype_class",
     "Tensor": "(type({0}) is not Tensor and type({0}) not in PLAIN) or {0}._unusual is not None",
 }
+PLAIN_ONE = "(type(t_) is Tensor or type(t_) in PLAIN) and t_._unusual is None"
+TENSOR_LIST = f"type({{0}}_) is not list or not all([{PLAIN_ONE} for t_ in {{0}}_])"
 INT_LIST = "type({0}_) is not tuple or not all([type(i_) is int for i_ in {0}_])"
 
 
@@ -137,11 +139,16 @@ def is_int_list(kind: Any) -> bool:
     return kind.kind == "List" and kind.element.kind in ("int", "SymInt")
 
 
+def is_tensor_list(kind: Any) -> bool:
+    return kind.kind == "List" and kind.element.kind == "Tensor" and not kind.element.optional
+
+
 def inexact_test(argument: Any) -> str | None:
     """The test that a value is not of the argument's own type; None if there is no such test."""
     name = parameter_name(argument.name)
     kind = argument.type
     text = INT_LIST if is_int_list(kind) else INEXACT.get(kind.kind)
+    text = TENSOR_LIST if is_tensor_list(kind) else text
     if text is None:
         # Devices, layouts, generators, lists: only when left out.
         return f"{name} is not None" if kind.optional else None
@@ -284,8 +291,13 @@ class Writer:
         return found
 
     def wants(self, rule: Any) -> list[str]:
-        optional = {a.name: a.type.optional for a in self.op._schema.arguments}
-        return [wants_text(self.texts[name], optional[name]) for name in rule.inputs]
+        kinds = {a.name: a.type for a in self.op._schema.arguments}
+        return [
+            f"any([needs_grad(t_) for t_ in {self.texts[name]}])"
+            if kinds[name].kind == "List"
+            else wants_text(self.texts[name], kinds[name].optional)
+            for name in rule.inputs
+        ]
 
     def record(self, rule: Any, dtype: str, head: str = "if recording_") -> list[str]:
         if rule is None:
@@ -662,7 +674,7 @@ if (
 def is_writable(op: Any) -> bool:
     """Whether an op takes and gives what a stub can test and make."""
     schema = op._schema
-    if schema.is_mutable or op.is_view_op or op.list_positions or not op.tensor_positions:
+    if schema.is_mutable or op.is_view_op or not (op.tensor_positions or op.list_positions):
         return False
     if op.functional is not None or op.options.get("varargs") is not None:
         return False
@@ -680,6 +692,8 @@ def write_direct(
         return None
     layout = op.options.get("layout", op.kind.layout)
     if op.body is None and (layout == "value" or op.namespace != "aten"):
+        return None
+    if op.list_positions and (op.body is not None or op.kind.is_direct(op)):
         return None
     if named and (op.body is not None or len(op.packet.candidates) != 1):
         return None
@@ -710,6 +724,11 @@ def write_guard(w: Writer, second: Any) -> None:
         if is_int_list(argument.type):
             # The value as a tuple, under a name of its own: overrides see what was given.
             w.lines.append(as_int_tuple(w.texts[argument.name], argument.type.size))
+        elif is_tensor_list(argument.type):
+            name = w.texts[argument.name]
+            # A list of its own: the caller's may change.
+            test = f"type({name}) is list or type({name}) is tuple"
+            w.lines.append(f"{name}_ = [*{name}] if {test} else {name}")
     if second is None:
         w.lines += w.refuse_if(*w.inexact().values(), *w.strangers)
     else:
@@ -718,7 +737,7 @@ def write_guard(w: Writer, second: Any) -> None:
         names = ", ".join([*w.tensors, "*rest_", "**others_"])
         w.lines += block("if rest_ or others_:", [f"return second({names})"])
     for argument in w.own:
-        if is_int_list(argument.type):
+        if is_int_list(argument.type) or is_tensor_list(argument.type):
             w.texts[argument.name] += "_"
 
 
@@ -810,9 +829,9 @@ def is_told_apart(op: Any) -> bool:
     for other in op.packet.candidates:
         for argument, counterpart in zip(op._schema.arguments, other._schema.arguments):
             # Left out where it was given as the default, the other would miss it.
-            if argument.has_default and not (argument.kwarg_only or counterpart.kwarg_only):
-                if not counterpart.has_default:
-                    return False
+            by_keyword = argument.kwarg_only or counterpart.kwarg_only
+            if argument.has_default and not (by_keyword or counterpart.has_default):
+                return False
         for position, argument in enumerate(op._schema.arguments):
             for place, counterpart in enumerate(other._schema.arguments):
                 if argument.kwarg_only or counterpart.name != argument.name:

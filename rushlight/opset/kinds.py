@@ -324,10 +324,13 @@ class Checked(Kind):
                         return self.unusual(op, args)
                     arrays[position] = tensor._array
             for position in lists:
-                if args[position] is not None:
-                    if is_unusual(args):
+                items = args[position]
+                if items is not None:
+                    if any([t is not None and t._unusual is not None for t in items]) and (
+                        is_unusual(args)
+                    ):
                         return self.unusual(op, args)
-                    arrays[position] = [None if t is None else t._array for t in args[position]]
+                    arrays[position] = [None if t is None else t._array for t in items]
             specs = shape(*args)
             return with_specs(*compute(op, kernel, arrays, specs))
 

@@ -379,3 +379,33 @@ def test_texts_that_need_arrays_stay_with_numpy() -> None:
     found = large.fused(op, lambda m, value: value.astype(value.dtype), (x.numpy(),), large.AS_IS)
     assert found is None
     op.native_kernels.clear()
+
+
+PLACES = [((300, 257), 1), ((300, 257), 0), ((40, 30, 50), 1), ((90_000,), 0)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+@pytest.mark.parametrize(("shape", "dim"), PLACES)
+def test_places_along_a_dim_have_the_bits_of_numpy(
+    shape: tuple[int, ...], dim: int, dtype: str
+) -> None:
+    rng = np.random.default_rng(1)
+    kind = dtypes.by_name(dtype)
+    x, y = [rushlight.from_numpy(rng.integers(-99, 99, shape) / 7).to(kind) for _ in range(2)]
+    index = rushlight.from_numpy(rng.integers(0, shape[dim], shape))
+    rows = rushlight.from_numpy(rng.integers(0, shape[dim], shape[dim]))
+
+    def run() -> list[bytes]:
+        found = [x.gather(dim, index), x.scatter_add(dim, index, y), x.index_add(dim, rows, y)]
+        found.append(x.index_add(dim, rows, y, alpha=2))
+        return [bits(value) for value in found]
+
+    with config.patch(eager_native=False):
+        expected = run()
+    assert run() == expected
+    for place in (-1, shape[dim]):
+        wrong = index.clone()
+        wrong.view(-1)[7] = place
+        for call in (lambda: x.gather(dim, wrong), lambda: x.scatter_add(dim, wrong, y)):  # noqa: B023
+            with pytest.raises(RuntimeError, match=f"index {place} is out of bounds"):
+                call()

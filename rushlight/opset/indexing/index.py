@@ -316,9 +316,17 @@ unsafe_index = op(
 # -- along one dimension ----------------------------------------------------------------------
 
 
+UNSIGNED = {np.dtype(np.int64): np.uint64, np.dtype(np.int32): np.uint32}
+
+
 def check_bounds(index: Any, size: int, error: type[Exception], text: str) -> None:
     """Refuse positions outside [0, size); the text shows `{index}` and `{size}`."""
-    if index.size and (int(index.min()) < 0 or int(index.max()) >= size):
+    if not index.size:
+        return
+    unsigned = UNSIGNED.get(index.dtype)
+    # Read without a sign, a negative number is large.
+    greatest = index.max() if unsigned is None else index.view(unsigned).max()
+    if greatest >= size or (unsigned is None and index.min() < 0):
         flat = index.reshape(-1)
         bad = flat[(flat < 0) | (flat >= size)][0]
         raise error(text.format(index=int(bad), size=size))
@@ -467,7 +475,9 @@ def by_native_code(name: str, array: Any, dim: int, index: Any, other: Any) -> b
     sizes of the other dims are those of the index, and positions are known to be right."""
     sizes, given = list(array.shape), list(index.shape)
     length, count = sizes.pop(dim), given.pop(dim)
-    run = native_loop(name, array.dtype) if geometry.same_sizes(sizes, given) else None
+    inner = prod(sizes[dim:])
+    loop = name if inner != 1 else f"{name} along"
+    run = native_loop(loop, array.dtype) if geometry.same_sizes(sizes, given) else None
     if run is None or other.dtype != array.dtype or not array.flags.writeable:
         return False
     if not array.flags.c_contiguous or not other.flags.c_contiguous:
@@ -475,7 +485,8 @@ def by_native_code(name: str, array: Any, dim: int, index: Any, other: Any) -> b
     if np.may_share_memory(array, other) or np.may_share_memory(array, index):
         return False
     index = np.ascontiguousarray(index, np.int64)
-    run(array, index, other, prod(sizes[:dim]), length, count, prod(sizes[dim:]))
+    numbers = (length, count) if inner == 1 else (length, count, inner)
+    run(array, index, other, prod(sizes[:dim]), *numbers)
     return True
 
 

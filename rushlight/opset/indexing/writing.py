@@ -101,11 +101,11 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
     rest = target.shape[len(places) :]
     width = int(np.prod(rest, dtype=np.int64))
     values = np.broadcast_to(values, shape + rest).reshape(-1, width)
-    if width >= WIDE and np.bincount(rows).max() <= 1:
+    if ufunc is np.add and values.size >= LARGE and add_rows(whole, rows, values, width):
+        rows = rows[:0]
+    elif width >= WIDE and np.bincount(rows).max() <= 1:
         table = whole.reshape(-1, width)
         table[rows] = ufunc(table[rows], values)
-        rows = rows[:0]
-    elif ufunc is np.add and values.size >= LARGE and add_rows(whole, rows, values, width):
         rows = rows[:0]
     flat, columns = whole.reshape(-1), np.arange(width)
     step = max(1, STEP // width)
@@ -348,10 +348,15 @@ def _(xp: Any, self: Any, dim: int, index: Any, source: Any, alpha: Any) -> None
     index = index.reshape(-1)
     if self.ndim <= 1:
         check_bounds(index, self.size, IndexError, "index out of range in self")
-    check_positions(self, dim % max(self.ndim, 1), index)
+    else:
+        check_positions(self, dim % self.ndim, index)
     if alpha != 1:
         dtype = dtypes.from_numpy(self.dtype)
         source = (source * xp.array(fill_number(alpha, dtype), self.dtype)).astype(self.dtype)
+    if source.size >= LARGE and not dim and self.flags.c_contiguous and self.ndim:
+        width = self.size // self.shape[0]
+        if source.shape[1:] == self.shape[1:] and add_rows(self, index, source, width):
+            return
     accumulate(xp.add, rows_of(self, dim), (index,), rows_of(source, dim))
 
 

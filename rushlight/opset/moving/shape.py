@@ -114,14 +114,24 @@ def joined_strides(sizes: Any, parts: Any) -> Any:
 
 @cat.shape
 def _(tensors: Any, dim: int) -> Any:
-    sizes, _ = cat_sizes([tuple(t.shape) for t in tensors], dim)
-    strides = joined_strides(sizes, [(sizes_of(t), strides_of(t)) for t in tensors])
+    shapes = [sizes_of(t) for t in tensors]
+    first, count = shapes[0] if shapes else (), len(shapes)
+    if first and first[0] and -len(first) <= dim < len(first) and shapes.count(first) == count:
+        dim %= len(first)
+        sizes = (*first[:dim], count * first[dim], *first[dim + 1 :])
+    else:
+        sizes, _ = cat_sizes(shapes, dim)
+    strides = None
+    if len(sizes) > 3:
+        strides = joined_strides(sizes, [(sizes_of(t), strides_of(t)) for t in tensors])
     return Spec(sizes, common_dtype(tensors), strides)
 
 
 @cat.kernel
 def _(xp: Any, tensors: Any, dim: int) -> Any:
     dtype = cat_dtype(tensors)
+    if all([a.dtype is dtype and a.size for a in tensors]):
+        return xp.concatenate(tensors, dim)
     kept = [a if a.dtype == dtype else a.astype(dtype) for a in tensors if a.shape != (0,)]
     return xp.concatenate(kept, dim) if kept else xp.empty((0,), dtype)
 

@@ -25,6 +25,7 @@ from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, Tag, refuse
+from rushlight.core.quick import Quick
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.opset.exposure import attribute
@@ -764,8 +765,23 @@ def _(xp: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> 
     return counted_flat(self, edges, weight, density)
 
 
+def hot_rows(index: Any, count: int) -> Any:
+    """A row for each index of so many classes; None where they are not all there."""
+    if not index.size or count <= 0 or index.view(np.uint64).max() >= count:
+        return None
+    rows = np.zeros((*index.shape, count), np.int64)
+    rows.reshape(-1)[np.arange(0, rows.size, count) + index.reshape(-1)] = 1
+    return rows
+
+
 @composite(
     "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    quick=Quick(
+        "hot_rows({self}, {num_classes})",
+        when="{self}.dtype == int64 and {num_classes} > 0",
+        result_is_contiguous=True,
+        scope={"hot_rows": hot_rows, "int64": np.dtype(np.int64)},
+    ),
     reads_values="the largest class, where their number is not given",
     batch="by_class",
     functional=True,

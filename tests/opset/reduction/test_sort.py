@@ -147,3 +147,18 @@ def test_histogram_operands():
         torch.histogram(x, torch.ones(2).double())
     with pytest.raises(RuntimeError, match=r"dimension 0's range \[nan, nan\] is not finite"):
         torch.histogram(t([NAN, 1.0]), 2)
+
+
+def test_one_hot_rows_of_classes_that_are_there_and_words_for_others() -> None:
+    index = torch.tensor([[2, 0], [1, 2]])
+    expected = [[[0, 0, 1, 0], [1, 0, 0, 0]], [[0, 1, 0, 0], [0, 0, 1, 0]]]
+    for given in (index, index.t().contiguous().t()):
+        found = torch.nn.functional.one_hot(given, 4)
+        assert found.tolist() == expected
+        assert found.dtype is torch.int64
+        assert found.is_contiguous()
+    assert torch.nn.functional.one_hot(torch.tensor(1), 3).tolist() == [0, 1, 0]
+    with pytest.raises(RuntimeError, match="must be smaller than num_classes"):
+        torch.nn.functional.one_hot(index, 2)
+    with pytest.raises(RuntimeError, match="must be non-negative"):
+        torch.nn.functional.one_hot(-index, 4)
