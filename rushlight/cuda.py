@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from rushlight.base.errors import OutOfMemoryError, error
 from rushlight.base.lazy import namespace
+from rushlight.base.refusals import refused
 from rushlight.core.device import device as Device
 
 __all__ = [
@@ -235,7 +236,7 @@ PARTS = {
     "green_contexts": "GreenContext",
     "jiterator": "_create_jit_fn _create_multi_output_jit_fn",
     "nccl": "all_gather all_reduce broadcast reduce reduce_scatter version",
-    "nvtx": "mark range range_end range_pop range_push range_start",
+    "nvtx": "mark range_end range_pop range_push range_start",
     "profiler": "profile start stop",
     "sparse": "BFloat16Tensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor "
     "LongTensor ShortTensor",
@@ -258,6 +259,13 @@ REFUSED = (
 )
 
 
+@contextmanager
+def profiled_range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+    """Decorates where it is written, and refuses where what it decorates runs."""
+    refused("torch.cuda.nvtx.range", "RL1209")()
+    yield
+
+
 def _find(name: str) -> Any:
     if name in SAME:
         return sys.modules[__name__]
@@ -266,6 +274,8 @@ def _find(name: str) -> Any:
     part = ModuleType(f"{__name__}.{name}", "A part of torch.cuda that needs a device.")
     look_up, listed = namespace(part.__name__, refused={"RL1209": PARTS[name]}, keep=False)
     vars(part).update(__getattr__=look_up, __dir__=listed, is_available=is_available)
+    if name == "nvtx":
+        vars(part)["range"] = profiled_range
     return part
 
 

@@ -26,6 +26,13 @@ def test_questions_about_devices_are_answered_and_requests_refused():
         torch.cuda.CUDAGraph()
     with pytest.raises(AssertionError, match="CUDA"):
         torch.cuda.nvtx.range_push("x")
+
+    @torch.cuda.nvtx.range("named where it is written")
+    def inside():
+        pass
+
+    with pytest.raises(AssertionError, match="CUDA"):
+        inside()
     assert not isinstance(torch.ones(1), torch.cuda.FloatTensor)
 
 

@@ -261,6 +261,8 @@ class OpOverload:
     def overloadpacket(self) -> Any:
         return self.packet
 
+    _overloadpacket = overloadpacket
+
     def name(self) -> str:
         """`aten::add.Tensor`; without a dot for the default overload."""
         overload = self._schema.overload_name

@@ -286,3 +286,11 @@ def test_recurrent_layers_take_packed_sequences():
         (a, b), *rest = run(x, lengths)
         (wanted, sizes), *others = module(x, lengths)
         assert same((a, b, *rest), (wanted, sizes, *others))
+
+
+def test_log_sigmoid_is_compiled_by_the_name_of_its_module():
+    def both(x: torch.Tensor) -> torch.Tensor:
+        return F.logsigmoid(x) + torch.nn.functional.logsigmoid(-x)
+
+    x = torch.randn(3)
+    assert torch.equal(torch.jit.script(both)(x), F.logsigmoid(x) + F.logsigmoid(-x))

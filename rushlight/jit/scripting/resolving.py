@@ -484,6 +484,7 @@ def builtin_name(found: Any) -> str | None:
 
 def look_for_builtin(found: Any) -> str | None:
     from rushlight.jit.scripting.library import dispatched_forms, script_form
+    from rushlight.nn.functional import SPELT
 
     if found is warnings.warn:
         return "aten::warn"
@@ -497,10 +498,12 @@ def look_for_builtin(found: Any) -> str | None:
     name = getattr(found, "__name__", "")
     if not name or script_form(found) is not None or found in dispatched_forms():
         return None
+    spelt = {operator: name for name, operator in SPELT.items()}
     for home, prefix in namespaces():
         short = name.removeprefix(prefix) if prefix else name
         kind = f"aten::{prefix}{short}"
-        if getattr(home, short, None) is found and overloads(kind):
+        shown = getattr(home, short, None) or getattr(home, spelt.get(short, short), None)
+        if shown is found and overloads(kind):
             return kind
     return None
 

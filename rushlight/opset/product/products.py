@@ -69,14 +69,14 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         if ndim and input.is_contiguous() and is_vector_like(bias):
             sizes = tuple(input.shape)
             flat = input.reshape((product_of(sizes[:-1]), sizes[-1]))
-            result = bias.addmm(flat, weight.t())
+            result = aten.addmm(bias, flat, aten.t(weight))
             return result.view((*sizes[:-1], result.shape[1]))
     if ndim == 0 or weight.dim() == 0:
         raise RuntimeError(
             f"both arguments to linear need to be at least 1D, but they are {ndim}D and "
             f"{weight.dim()}D"
         )
-    product = input.matmul(weight.t())
+    product = aten.matmul(input, aten.t(weight))
     return product if bias is None else product + bias
 
 

@@ -389,7 +389,9 @@ def type_name(value: Any) -> str:
 
 def element(self: Any, value: Any) -> Tensor:
     """A Python number as a 0-dim tensor of the dtype it is assigned to."""
-    if not isinstance(value, (bool, int, float, complex)) or isinstance(value, np.generic):
+    if not isinstance(value, (bool, int, float, complex)):
+        if isinstance(value, np.integer):
+            return element(self, int(value))
         if not is_symbolic(value):
             prefix = "torch.cuda." if self.is_cuda else "torch."
             raise TypeError(

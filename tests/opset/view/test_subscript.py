@@ -244,3 +244,19 @@ def test_classes_that_override_are_found_inside_of_entries():
         assert x[index] == ("__getitem__", index)
     x[(name, name), ...] = 3.0
     assert x.sum().item() == 6.0
+
+
+@pytest.mark.parametrize(
+    "value", [np.float64(3.7), np.int64(4), np.int32(3)], ids=lambda value: type(value).__name__
+)
+def test_numbers_of_numpy_that_torch_takes_are_assigned(value):
+    for dtype in (torch.float32, torch.int64, torch.bool, torch.complex64):
+        x = torch.zeros(2, dtype=dtype)
+        x[0], x[..., 1] = value, value
+        assert torch.equal(x, torch.tensor([value.item()] * 2).to(dtype))
+
+
+@pytest.mark.parametrize("value", [np.float32(2), np.bool_(True), np.complex64(1), np.array(5.0)])
+def test_numbers_of_numpy_that_torch_refuses_are_refused(value):
+    with pytest.raises(TypeError, match="can't assign a numpy"):
+        torch.zeros(2)[0] = value
