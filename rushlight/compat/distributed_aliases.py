@@ -49,17 +49,17 @@ DISTRIBUTED: dict[str, Entry] = {
         **grouped("FileSystem FileSystemBase SerializationFormat"),
         "*": ".distributed.checkpoint",
     },
-    "torch.distributed.checkpoint.format_utils": grouped(
-        "BroadcastingTorchSaveReader DynamicMetaLoadPlanner dcp_to_torch_save torch_save_to_dcp "
-        "_EmptyStateDictLoadPlanner _load_state_dict"
-    ),
+    "torch.distributed.checkpoint.format_utils": {
+        **grouped(
+            "BroadcastingTorchSaveReader DynamicMetaLoadPlanner _EmptyStateDictLoadPlanner "
+            "_load_state_dict"
+        ),
+        "*": ".distributed.checkpoint",
+    },
     "torch.distributed.checkpoint.hf_storage": grouped(
         "HuggingFaceStorageReader HuggingFaceStorageWriter"
     ),
-    "torch.distributed.checkpoint.metadata": grouped(
-        "BytesStorageMetadata ChunkStorageMetadata Metadata MetadataIndex StorageMeta "
-        "TensorProperties TensorStorageMetadata"
-    ),
+    "torch.distributed.checkpoint.metadata": {"*": ".distributed.parts"},
     "torch.distributed.checkpoint.optimizer": grouped("load_sharded_optimizer_state_dict"),
     "torch.distributed.checkpoint.planner": grouped(
         "BytesIOWriteData LoadItemType LoadPlan LoadPlanner ReadItem SavePlan SavePlanner "

@@ -1,50 +1,59 @@
 """torch.distributed.checkpoint: state in parts, read by any number of processes.
 
-Each process writes its parts of tensors as plain bytes to one file; rank 0 writes, last and at
-once, `.metadata`, JSON that says where each part lies. Reading takes from any file what overlaps a
-process's parts. Nothing that is read is executed, and everything is checked against the files'
-sizes.
+The files are torch's: each process writes its parts of tensors to one file, as `torch.save` would;
+rank 0 writes, last and at once, `.metadata`, which says where each part lies. Reading takes from
+any file what overlaps a process's parts. Nothing that is read is executed, and everything is
+checked against the files' sizes.
 """
 
 from __future__ import annotations
 
-import json
+import copy
+import io
 import math
 import os
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.base.errors import CheckpointError
-from rushlight.core import dtype as dtypes
+from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import setup
-from rushlight.distributed.buffers import Flat
 from rushlight.distributed.collectives import barrier
 from rushlight.distributed.dtensor import DTensor
 from rushlight.distributed.errors import refuse
 from rushlight.distributed.objects import broadcast_object_list, gather_object
+from rushlight.distributed.parts import (
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    StorageInfo,
+    TensorProperties,
+    TensorStorageMetadata,
+    as_bytes,
+    from_bytes,
+)
 from rushlight.distributed.placements import Partial, Shard, part_of
 from rushlight.futures import Future
+from rushlight.io import checkpoint as archive
+from rushlight.opset import functions
 
 __all__ = [
-    "CheckpointException", "FileSystemReader", "FileSystemWriter", "async_save", "load",
-    "load_state_dict", "save", "save_state_dict",
+    "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata", "FileSystemReader",
+    "FileSystemWriter", "Metadata", "TensorStorageMetadata", "async_save", "dcp_to_torch_save",
+    "load", "load_state_dict", "save", "save_state_dict", "torch_save_to_dcp",
 ]  # fmt: skip
 
 METADATA = ".metadata"
-VERSION = 1
-DTYPES = {
-    str(each).rpartition(".")[2]: each
-    for each in vars(dtypes).values()
-    if isinstance(each, dtypes.dtype)
-}
-SIMPLE = (str, int, float, bool, type(None))
+SUFFIX = ".distcp"
+VERSION = "1.0.0"
+SIMPLE = (str, bytes, int, float, complex, bool, type(None))
 
 
 class CheckpointException(CheckpointError):
@@ -67,6 +76,9 @@ class FileSystemWriter:
 
 class FileSystemReader(FileSystemWriter):
     """Reads from a folder."""
+
+    def read_metadata(self) -> Metadata:
+        return read_metadata(self.path)
 
 
 def folder_of(checkpoint_id: Any, storage: Any) -> Path:
@@ -95,18 +107,33 @@ def plain(value: Any) -> Any:
     return value
 
 
-def flatten(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """(name, leaf) of nested state; a name is the JSON of its path, or its only word."""
+def is_leaf(value: Any) -> bool:
+    """Whether a value is kept as a whole: lists are where no tensor or mapping is in them."""
+    if isinstance(value, Mapping):
+        return False
+    if not isinstance(value, list):
+        return True
+    return not any([
+        isinstance(each, Tensor) or (isinstance(each, (Mapping, list)) and not is_leaf(each))
+        for each in value
+    ])  # fmt: skip
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """(path, leaf) of nested state; keys of mappings are texts, those of lists numbers."""
     value = plain(value)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from flatten(inner, (*path, key))
-    elif isinstance(value, (list, tuple)):
-        for index, inner in enumerate(value):
-            yield from flatten(inner, (*path, index))
-        yield json.dumps([*path, "#"]), len(value)
+            yield from leaves(inner, (*path, str(key)))
+    elif is_leaf(value):
+        yield path, value
     else:
-        yield json.dumps(list(path)), value
+        for index, inner in enumerate(value):
+            yield from leaves(inner, (*path, index))
+
+
+def name_of(path: tuple[Any, ...]) -> str:
+    return ".".join(map(str, path))
 
 
 def own_part(tensor: Tensor) -> Part | None:
@@ -145,82 +172,131 @@ def local_of(tensor: Tensor) -> Tensor:
 
 
 class Plan(NamedTuple):
-    """What a process writes: parts of tensors with their memory, and values."""
+    """What a process writes: parts of tensors (none of those that are empty here), and values."""
 
-    tensors: list[tuple[str, Tensor, Part, Any]]
+    tensors: list[tuple[str, Tensor, Part, Tensor | None]]
     values: dict[str, Any]
+    # Of all names.
+    paths: dict[str, tuple[Any, ...]]
 
 
 def planned(state_dict: dict[str, Any], rank: int, size: int, copies: bool) -> Plan:
     """Parts that only this process has, and its share of what all have."""
-    tensors: list[tuple[str, Tensor, Part, Any]] = []
-    values = {}
-    for number, (name, leaf) in enumerate(flatten(state_dict)):
-        if isinstance(leaf, Tensor):
-            mine = is_first_copy(leaf) if isinstance(leaf, DTensor) else number % size == rank
-            part = own_part(leaf) if mine else None
-            if part is not None and 0 not in part.sizes:
-                data = Flat(local_of(leaf)).values
-                tensors.append((name, leaf, part, data.copy() if copies else data))
-            elif part is not None:
-                tensors.append((name, leaf, part, None))
-        elif isinstance(leaf, SIMPLE):
-            values[name] = leaf
-        else:
-            raise CheckpointError(
-                f"{name} is a {type(leaf).__name__}; checkpoints hold tensors, numbers and text"
-            )
-    return Plan(tensors, values)
+    plan = Plan([], {}, {})
+    for number, (path, leaf) in enumerate(leaves(state_dict)):
+        name = name_of(path)
+        if name in plan.paths:
+            raise ValueError(f"duplicated flatten key {name}")
+        plan.paths[name] = path
+        if not isinstance(leaf, Tensor):
+            check_value(name, leaf)
+            if rank == 0:
+                plan.values[name] = copy.deepcopy(leaf) if copies else leaf
+            continue
+        spread = isinstance(leaf, DTensor)
+        mine = is_first_copy(leaf) if isinstance(leaf, DTensor) else number % size == rank
+        part = own_part(leaf) if mine else None
+        if part is not None:
+            local = None if spread and 0 in part.sizes else written(local_of(leaf), copies)
+            plan.tensors.append((name, leaf, part, local))
+    return plan
 
 
-def write(plan: Plan, folder: Path, rank: int, token: str) -> dict[str, Any]:
+def written(local: Tensor, copies: bool) -> Tensor:
+    """A part with no more memory than it needs."""
+    found: Tensor = local.detach().resolve_conj().resolve_neg().contiguous()
+    if copies or found.untyped_storage().nbytes() != found.numel() * found.element_size():
+        found = found.clone()
+    return found
+
+
+def check_value(name: str, value: Any) -> None:
+    """What the reader makes without being told that it may."""
+    inner: list[Any] = []
+    if isinstance(value, Mapping):
+        inner = [*value.keys(), *value.values()]
+    elif isinstance(value, (list, tuple, set)):
+        inner = list(value)
+    elif not isinstance(value, (Tensor, *SIMPLE)):
+        raise CheckpointError(
+            f"{name} is a {type(value).__name__}; checkpoints hold tensors, numbers and text"
+        )
+    for each in inner:
+        check_value(name, each)
+
+
+def write(plan: Plan, folder: Path, rank: int, turn: int) -> Metadata:
     """One process's file; answers what is in it."""
-    file_name = f"__{rank}_{token}.distcp"
-    entries: dict[str, Any] = {}
+    file_name = f"__{rank}_{turn}{SUFFIX}"
+    found = Metadata({}, plan.paths, {}, None, VERSION)
     with (folder / file_name).open("wb") as file:
-        for name, tensor, part, data in plan.tensors:
+
+        def put(index: MetadataIndex, value: Any) -> None:
             begin = file.tell()
-            if data is not None:
-                file.write(memoryview(data.view(np.uint8)))
-            entries[name] = {
-                "shape": list(tensor.shape),
-                "dtype": str(tensor.dtype).rpartition(".")[2],
-                "parts": [
-                    {"offsets": part.offsets, "sizes": part.sizes, "file": file_name,
-                     "begin": begin}
-                ],
-            }  # fmt: skip
+            archive.save(value, file)
+            found.storage_data[index] = StorageInfo(file_name, begin, file.tell() - begin)
+
+        for name, value in plan.values.items():
+            found.state_dict_metadata[name] = BytesStorageMetadata()
+            put(MetadataIndex(name), value)
+        for name, tensor, part, local in plan.tensors:
+            facts = TensorProperties.create_from_tensor(tensor)
+            chunk = ChunkStorageMetadata(Size(part.offsets), Size(part.sizes))
+            whole = TensorStorageMetadata(facts, Size(tensor.shape), [])
+            found.state_dict_metadata[name] = whole
+            if local is not None:
+                whole.chunks.append(chunk)
+                put(MetadataIndex(name, chunk.offsets, 0), local)
         file.flush()
         os.fsync(file.fileno())
-    return entries
+    return found
 
 
-def commit(folder: Path, every: list[dict[str, Any]], values: dict[str, Any]) -> None:
+def commit(folder: Path, every: list[Metadata], turn: int) -> None:
     """The metadata, written beside and put in place at once: a checkpoint is there or is not."""
-    tensors: dict[str, Any] = {}
-    for entries in every:
-        for name, entry in entries.items():
-            known = tensors.setdefault(name, {**entry, "parts": []})
-            known["parts"] += entry["parts"]
+    kept = every[0].state_dict_metadata
+    places = {}
+    for each in every:
+        chunks = {}
+        for name, entry in each.state_dict_metadata.items():
+            known = kept.setdefault(name, entry)
+            if isinstance(known, TensorStorageMetadata) and isinstance(
+                entry, TensorStorageMetadata
+            ):
+                chunks[name] = 0 if known is entry else len(known.chunks)
+                if known is not entry:
+                    known.chunks += entry.chunks
+        for index, place in each.storage_data.items():
+            number = None if index.offset is None else chunks[index.fqn]
+            places[MetadataIndex(index.fqn, index.offset, number)] = place
     temporary = folder / f"{METADATA}.{uuid.uuid4().hex}"
-    text = json.dumps({"version": VERSION, "tensors": tensors, "values": values})
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_bytes(as_bytes(Metadata(kept, every[0].planner_data, places, None, VERSION)))
     temporary.replace(folder / METADATA)
+    # What the checkpoint before has written.
+    for path in folder.glob(f"__*_*{SUFFIX}"):
+        if not path.stem.endswith(f"_{turn}"):
+            path.unlink(missing_ok=True)
+
+
+def free_turn(folder: Path) -> int:
+    """A number that no file has: those of the checkpoint before stay whole until this one is."""
+    taken = {path.stem.rpartition("_")[2] for path in folder.glob(f"__*_*{SUFFIX}")}
+    return next(turn for turn in range(len(taken) + 1) if str(turn) not in taken)
 
 
 def write_together(plan: Plan, folder: Path, group: Any) -> None:
     if not together(group):
         folder.mkdir(parents=True, exist_ok=True)
-        commit(folder, [write(plan, folder, 0, uuid.uuid4().hex[:8])], plan.values)
+        alone = free_turn(folder)
+        commit(folder, [write(plan, folder, 0, alone)], alone)
         return
     rank, size = setup.get_rank(group), setup.get_world_size(group)
-    # A new name each time: the files of the checkpoint before stay whole until this one is.
-    token = [uuid.uuid4().hex[:8]]
-    broadcast_object_list(token, group=group, group_src=0)
+    turn = [free_turn(folder) if rank == 0 else 0]
+    broadcast_object_list(turn, group=group, group_src=0)
     entries: Any
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        entries = write(plan, folder, rank, token[0])
+        entries = write(plan, folder, rank, turn[0])
     except OSError as problem:
         entries = f"rank {rank}: {problem}"
     every: list[Any] | None = [None] * size if rank == 0 else None
@@ -230,7 +306,7 @@ def write_together(plan: Plan, folder: Path, group: Any) -> None:
         failures = [each for each in every if isinstance(each, str)]
         told = ["; ".join(failures)]
         if not failures:
-            commit(folder, every, plan.values)
+            commit(folder, every, turn[0])
     broadcast_object_list(told, group=group, group_src=0)
     if told[0]:
         raise CheckpointException(f"the checkpoint was not written: {told[0]}")
@@ -302,126 +378,93 @@ def async_save(
 # -- loading ---------------------------------------------------------------------------------------
 
 
-def read_metadata(folder: Path) -> dict[str, Any]:
+def read_metadata(folder: Path) -> Metadata:
     path = folder / METADATA
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["version"] != VERSION:
-            raise CheckpointError(f"{path}: version {found['version']} is not {VERSION}")
-        for name, entry in found["tensors"].items():
-            check_entry(folder, name, entry)
-        dict.items(found["values"])
+        found = from_bytes(path.read_bytes())
     except FileNotFoundError as problem:
         raise CheckpointError(f"{folder} has no {METADATA}: it is not a checkpoint") from problem
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise CheckpointError(f"{path} is damaged: {problem!r}") from problem
-    checked: dict[str, Any] = found
-    return checked
+    except CheckpointError as problem:
+        raise CheckpointError(f"{path}: {problem}") from problem
+    lengths: dict[str, int] = {}
+    for index, place in found.storage_data.items():
+        file = folder / place.relative_path
+        if place.relative_path not in lengths:
+            lengths[place.relative_path] = file.stat().st_size if file.is_file() else -1
+        length = lengths[place.relative_path]
+        if place.offset + place.length > length:
+            raise CheckpointError(f"{index.fqn}: {file} has {length} bytes, too few for its part")
+    return found
 
 
-def whole_numbers(values: Any, count: int) -> bool:
-    return (
-        isinstance(values, list)
-        and len(values) == count
-        and all([type(value) is int and 0 <= value < 1 << 48 for value in values])
-    )
+def read_item(folder: Path, metadata: Metadata, index: MetadataIndex) -> Any:
+    place = metadata.storage_data.get(index)
+    if place is None:
+        raise CheckpointError(f"{index.fqn}: the metadata does not say where it is")
+    with (folder / place.relative_path).open("rb") as file:
+        file.seek(place.offset)
+        return archive.load(io.BytesIO(file.read(place.length)), weights_only=True)
 
 
-def numpy_dtype(name: Any) -> Any:
-    found = DTYPES.get(name) if isinstance(name, str) else None
-    if found is None:
-        raise CheckpointError(f"a checkpoint names a dtype {name!r}, which there is not")
-    return found.np
-
-
-def check_entry(folder: Path, name: str, entry: Any) -> None:
-    """Parts lie within their tensor and within files of the folder."""
-    shape = entry["shape"]
-    if not whole_numbers(shape, len(shape)):
-        raise CheckpointError(f"{name}: the shape {shape!r} is none")
-    width = np.dtype(numpy_dtype(entry["dtype"])).itemsize
-    for part in entry["parts"]:
-        offsets, sizes, file = part["offsets"], part["sizes"], part["file"]
-        inside = whole_numbers(offsets, len(shape)) and whole_numbers(sizes, len(shape))
-        if not inside or any([o + s > n for o, s, n in zip(offsets, sizes, shape)]):
-            raise CheckpointError(f"{name}: a part at {offsets!r} of {sizes!r} is not in {shape!r}")
-        if not isinstance(file, str) or Path(file).name != file:
-            raise CheckpointError(f"{name}: {file!r} is not a file of the checkpoint")
-        if not whole_numbers([part["begin"]], 1):
-            raise CheckpointError(f"{name}: a part begins at {part['begin']!r}")
-        path = folder / file
-        length = path.stat().st_size if path.is_file() else -1
-        if part["begin"] + math.prod(sizes) * width > length:
-            raise CheckpointError(f"{name}: {path} has {length} bytes, too few for its part")
-
-
-def fill(target: Tensor, entry: dict[str, Any], folder: Path, name: str) -> None:
+def fill(target: Tensor, metadata: Metadata, folder: Path, name: str) -> None:
     """What a process holds of a tensor, from the parts that overlap it."""
-    if list(target.shape) != entry["shape"]:
+    entry = metadata.state_dict_metadata[name]
+    if not isinstance(entry, TensorStorageMetadata):
+        raise CheckpointError(f"{name}: the checkpoint has a value, the program a tensor")
+    if tuple(target.shape) != tuple(entry.size):
         raise CheckpointError(
-            f"{name}: the checkpoint has {entry['shape']}, the program {list(target.shape)}"
+            f"{name}: the checkpoint has {list(entry.size)}, the program {list(target.shape)}"
         )
     part = own_part(target)
     if part is None:
         return
-    dtype = numpy_dtype(entry["dtype"])
-    flat = Flat(local_of(target))
-    own = flat.values.reshape(part.sizes)
+    own: Any = local_of(target).detach()
     filled = 0
-    for source in entry["parts"]:
-        begins = [max(a, b) for a, b in zip(part.offsets, source["offsets"])]
+    for source in entry.chunks:
+        begins = [max(a, b) for a, b in zip(part.offsets, source.offsets)]
         ends = [
             min(a + m, b + n)
-            for a, m, b, n in zip(part.offsets, part.sizes, source["offsets"], source["sizes"])
+            for a, m, b, n in zip(part.offsets, part.sizes, source.offsets, source.sizes)
         ]
         if any([begin >= end for begin, end in zip(begins, ends)]):
             continue
-        stored = np.memmap(
-            folder / source["file"], np.uint8, "r", source["begin"],
-            (math.prod(source["sizes"]) * np.dtype(dtype).itemsize,),
-        ).view(dtype).reshape(source["sizes"])  # fmt: skip
+        stored = read_item(folder, metadata, MetadataIndex(name, source.offsets))
+        if not isinstance(stored, Tensor) or tuple(stored.shape) != tuple(source.sizes):
+            raise CheckpointError(f"{name}: the part at {tuple(source.offsets)} is another")
         here = tuple([slice(b - o, e - o) for b, e, o in zip(begins, ends, part.offsets)])
-        there = tuple([slice(b - o, e - o) for b, e, o in zip(begins, ends, source["offsets"])])
-        own[here] = stored[there].astype(own.dtype, copy=False)
+        there = tuple([slice(b - o, e - o) for b, e, o in zip(begins, ends, source.offsets)])
+        whole: Any = stored.detach()
+        own[here].copy_(whole[there])
         filled += math.prod([e - b for b, e in zip(begins, ends)])
     if filled < math.prod(part.sizes):
         raise CheckpointError(f"{name}: the checkpoint lacks some of its elements")
-    flat.restore()
 
 
-def rebuilt(value: Any, path: tuple[Any, ...], metadata: Any, folder: Path, strict: bool) -> Any:
+def rebuilt(value: Any, path: tuple[Any, ...], metadata: Metadata, folder: Path) -> Any:
     """The program's state with the checkpoint's values; tensors are written in place."""
-    if isinstance(value, dict):
-        for key in list(value):
-            value[key] = rebuilt(value[key], (*path, key), metadata, folder, strict)
-        return value
-    if isinstance(value, (list, tuple)):
-        found = [
-            rebuilt(inner, (*path, index), metadata, folder, strict)
-            for index, inner in enumerate(value)
-        ]
-        if isinstance(value, list):
-            value[:] = found
-            return value
-        return type(value)(found)
-    name = json.dumps(list(path))
-    if isinstance(value, Tensor):
-        entry = metadata["tensors"].get(name)
-        if entry is None:
-            if strict:
-                raise CheckpointError(f"the checkpoint has no tensor {'.'.join(map(str, path))}")
-            return value
-        fill(value, entry, folder, ".".join(map(str, path)))
-        return value
     if hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
-        state = rebuilt(value.state_dict(), path, metadata, folder, strict)
-        value.load_state_dict(state)
+        value.load_state_dict(rebuilt(value.state_dict(), path, metadata, folder))
         return value
-    if name not in metadata["values"]:
-        if strict:
-            raise CheckpointError(f"the checkpoint has no value {'.'.join(map(str, path))}")
+    if isinstance(value, Mapping):
+        target: Any = value
+        for key in list(value):
+            target[key] = rebuilt(value[key], (*path, str(key)), metadata, folder)
         return value
-    return metadata["values"][name]
+    if not is_leaf(value):
+        value[:] = [
+            rebuilt(inner, (*path, index), metadata, folder) for index, inner in enumerate(value)
+        ]
+        return value
+    name = name_of(path)
+    if name not in metadata.state_dict_metadata:
+        kind = "tensor" if isinstance(value, Tensor) else "value"
+        raise CheckpointError(
+            f"Missing key in checkpoint state_dict: the checkpoint has no {kind} {name}."
+        )
+    if isinstance(value, Tensor):
+        fill(value, metadata, folder, name)
+        return value
+    return read_item(folder, metadata, MetadataIndex(name))
 
 
 def load(
@@ -438,7 +481,7 @@ def load(
     folder = folder_of(checkpoint_id, storage_reader)
     metadata = read_metadata(folder)
     with no_grad():
-        rebuilt(state_dict, (), metadata, folder, True)
+        rebuilt(state_dict, (), metadata, folder)
     if together(ALONE if no_dist else process_group):
         barrier(process_group)
 
@@ -447,3 +490,48 @@ def load_state_dict(state_dict: dict[str, Any], storage_reader: Any, **options: 
     """`load`, by its older name."""
     options.pop("coordinator_rank", None)
     load(state_dict, storage_reader=storage_reader, **options)
+
+
+# -- to and from one file --------------------------------------------------------------------------
+
+
+def dcp_to_torch_save(
+    dcp_checkpoint_dir: str | os.PathLike[str], torch_save_path: str | os.PathLike[str]
+) -> None:
+    """All of a checkpoint in one file, as `torch.save` writes it."""
+    folder = Path(dcp_checkpoint_dir)
+    metadata = read_metadata(folder)
+    paths = metadata.planner_data or {}
+    whole: dict[str, Any] = {}
+    for name, entry in metadata.state_dict_metadata.items():
+        if isinstance(entry, TensorStorageMetadata):
+            value = functions.empty(list(entry.size), dtype=entry.properties.dtype)
+            fill(value, metadata, folder, name)
+        else:
+            value = read_item(folder, metadata, MetadataIndex(name))
+        place_at(whole, paths.get(name, (name,)), value)
+    archive.save(whole, torch_save_path)
+
+
+def place_at(whole: Any, path: tuple[Any, ...], value: Any) -> None:
+    """Put a value into nested mappings and lists, which are made where they are missing."""
+    for word, following in pairwise(path):
+        inner: Any = [] if isinstance(following, int) else {}
+        if isinstance(word, int):
+            whole += [None] * (word + 1 - len(whole))
+            whole[word] = inner if whole[word] is None else whole[word]
+        else:
+            whole.setdefault(word, inner)
+        whole = whole[word]
+    last = path[-1]
+    if isinstance(last, int):
+        whole += [None] * (last + 1 - len(whole))
+    whole[last] = value
+
+
+def torch_save_to_dcp(
+    torch_save_path: str | os.PathLike[str], dcp_checkpoint_dir: str | os.PathLike[str]
+) -> None:
+    """The state in a file of `torch.save`, as a checkpoint."""
+    state = archive.load(torch_save_path, weights_only=True)
+    save(state, checkpoint_id=dcp_checkpoint_dir, no_dist=True)

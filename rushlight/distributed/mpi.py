@@ -42,6 +42,10 @@ LAUNCHERS = (
 TAG_BITS = 28
 
 
+# What srun tells each of its processes, and a batch script by itself is not told.
+SLURM = ("PROCID", "LOCALID", "STEP_NUM_TASKS", "STEP_NODELIST", "JOB_ID", "STEP_ID")
+
+
 def launched_by_mpirun() -> tuple[int, int, int | None] | None:
     """(rank, size, rank on this machine) as mpirun or Slurm's MPI support tells them."""
     for rank, size, local in LAUNCHERS:
@@ -58,10 +62,40 @@ def launched_by_mpirun() -> tuple[int, int, int | None] | None:
     return None
 
 
+def first_host(names: str) -> str:
+    """The first machine of Slurm's list: of gpu[03-07,11],login it is gpu03."""
+    start, bracket, rest = names.partition("[")
+    if "," in start or not bracket:
+        return names.partition(",")[0]
+    inside, _, after = rest.partition("]")
+    number = inside.partition(",")[0].partition("-")[0]
+    return start + number + after.partition(",")[0]
+
+
+def told_by_slurm() -> dict[str, str]:
+    """What processes of srun find where Slurm has started no MPI: they meet at the first one."""
+    given = {name: os.environ.get(f"SLURM_{name}", "") for name in SLURM}
+    if not all(given.values()):
+        return {}
+    # Steps of a job may run side by side.
+    port = 15000 + (int(given["JOB_ID"]) * 31 + int(given["STEP_ID"])) % 40000
+    return {
+        "RANK": given["PROCID"],
+        "WORLD_SIZE": given["STEP_NUM_TASKS"],
+        "LOCAL_RANK": given["LOCALID"],
+        "MASTER_ADDR": first_host(given["STEP_NODELIST"]),
+        "MASTER_PORT": str(port),
+    }
+
+
 def tell_environment() -> None:
-    """Let a process of mpirun find what torchrun's processes find in the environment."""
+    """Let a process of mpirun or srun find what torchrun's processes find in the environment."""
+    if "RANK" in os.environ:
+        return
     given = launched_by_mpirun()
-    if given is None or "RANK" in os.environ:
+    if given is None:
+        for name, value in told_by_slurm().items():
+            os.environ.setdefault(name, value)
         return
     rank, size, near = given
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(size))
