@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from rushlight.aot.joint import (
     trace_inference,
     trace_joint,
 )
-from rushlight.aot.metadata import Facts, check_subclasses, collect_facts
+from rushlight.aot.metadata import Facts, check_subclasses, collect_facts, has_symbols
 from rushlight.aot.runtime import Epilogue, InferenceRun, TrainingRun, unrecorded
 from rushlight.aot.sizes import Sizes
 from rushlight.aot.subclasses import flatten
@@ -31,9 +32,10 @@ from rushlight.base import pytree
 from rushlight.base.garbage import Undisturbed
 from rushlight.base.pytree import TreeSpec
 from rushlight.core.fake import FakeTensor, FakeTensorMode
+from rushlight.core.op import OpOverload
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.symbolic.numbers import NUMBERS
 
@@ -45,6 +47,12 @@ __all__ = [
     "get_aot_compilation_context",
     "trace_flat",
 ]
+
+
+# Who registers ops elsewhere may do anything in them.
+PLAIN_NAMESPACES = ("aten", "prims")
+# Bytes that the arguments of a backward have where a call of it costs more than its work.
+SMALL = 1 << 20
 
 
 @dataclass
@@ -286,7 +294,28 @@ def compile_training(traced: Traced, options: Options, number: int) -> Callable[
         compiled_backward()
     run_forward = Tokens(len(facts.tokens)).around(unrecorded(compiled_forward))
     asks = any([node.target is storage_resize() for node in backward.graph.nodes])
-    return TrainingRun(run_forward, compiled_backward, facts, numbers, asks)
+    plain = not numbers and not facts.backward_tokens and is_plain_math(backward)
+    return TrainingRun(run_forward, compiled_backward, facts, numbers, asks, plain)
+
+
+def is_plain_math(backward: GraphModule) -> bool:
+    """Whether a graph computes little, and that from the elements of its inputs alone."""
+    size = 0
+    for node in backward.graph.nodes:
+        if node.op == "placeholder":
+            value = node.meta.get("val")
+            if not isinstance(value, Tensor) or has_symbols(sizes_of(value)):
+                return False
+            size += value.nbytes
+        elif node.op == "call_function" and node.target is not operator.getitem:
+            op: Any = node.target
+            if not isinstance(op, OpOverload) or op.namespace not in PLAIN_NAMESPACES:
+                return False
+            if op.mutated_positions or "nondeterministic_seeded" in op.tags:
+                return False
+        elif node.op not in ("call_function", "output"):
+            return False
+    return size <= SMALL
 
 
 class Late:

@@ -20,7 +20,7 @@ from rushlight.graph.node import Node
 from rushlight.symbolic.numbers import NUMBERS
 from rushlight.symbolic.queries import free_symbols
 
-__all__ = ["default_partition", "min_cut_rematerialization_partition"]
+__all__ = ["default_partition", "min_cut_rematerialization_partition", "simplified_partition"]
 
 
 def is_number(node: Node) -> bool:
@@ -143,8 +143,10 @@ def min_cut_rematerialization_partition(
     compiler: str = "inductor",
     *,
     num_fwd_outputs: int,
+    transposes_again: bool = False,
 ) -> tuple[GraphModule, GraphModule]:
-    """Save as few bytes as a minimum cut allows, and compute the rest again in the backward."""
+    """Save as few bytes as a minimum cut allows, and compute the rest again in the backward. With
+    `transposes_again` an argument is saved itself where it is needed transposed."""
     if config.cse:
         returned = memory_of_outputs(joint_module.graph)
         merge_common(joint_module, place_of=region_of, is_kept=returned.__contains__)
@@ -158,7 +160,42 @@ def min_cut_rematerialization_partition(
     # Everything else could be computed in the forward, where it is needed or not.
     forward = {node for node in graph.nodes if node not in backward}
     saved = choose_saved(graph, forward, backward, primals, backward_outputs)
+    if transposes_again:
+        saved = list(dict.fromkeys(map(untransposed, saved)))
     return split(joint_module, saved, num_fwd_outputs)
+
+
+def simplified_partition(
+    joint_module: GraphModule, joint_inputs: Sequence[Any], *, num_fwd_outputs: int
+) -> tuple[GraphModule, GraphModule]:
+    """The minimum cut of a graph in which nothing is transposed there and back."""
+    for node in joint_module.graph.nodes:
+        before = node.args[0] if is_transpose(node) else None
+        if before is not None and is_transpose(before) and axes_of(before) == axes_of(node):
+            for user in list(node.users):
+                if user.op != "output":  # what is returned keeps its ops
+                    user.replace_input_with(node, before.args[0])
+    return min_cut_rematerialization_partition(
+        joint_module, joint_inputs, num_fwd_outputs=num_fwd_outputs, transposes_again=True
+    )
+
+
+def is_transpose(node: Node) -> bool:
+    return str(node.target) in ("aten.t.default", "aten.transpose.int")
+
+
+def axes_of(node: Node) -> list[int]:
+    """The axes that a transposition swaps, counted from the front."""
+    dims = node.meta["val"].dim()
+    return sorted([int(axis) % dims for axis in node.args[1:] or range(dims)])
+
+
+def untransposed(node: Node) -> Node:
+    """The argument that a value of the forward is a transposition of; else the value."""
+    source: Any = node
+    while is_transpose(source):
+        source = source.args[0]
+    return source if source.op == "placeholder" else node
 
 
 def is_part(node: Node) -> bool:

@@ -23,6 +23,7 @@ from rushlight.aot.runtime import (
     unlinked,
 )
 from rushlight.aot.wrappers import Chain, GradGuard, Wrapper
+from rushlight.autograd.programs import GraphCall
 from rushlight.core.device import cpu as CPU
 from rushlight.core.node import edge, next_sequence, output_meta, pack, pack_output, unpack
 from rushlight.core.state import LOCAL, PROCESS
@@ -51,6 +52,10 @@ class QuickBackward(BASE):  # type: ignore[misc]
     lost = ()
 
     @property
+    def formula(self) -> Any:
+        return self.plan.formula
+
+    @property
     def results(self) -> list[Any]:
         """What zeros for missing gradients are like."""
         metas = [self.output_metas[number] for number in self.plan.tangent_places]
@@ -64,6 +69,9 @@ class QuickBackward(BASE):  # type: ignore[misc]
             return (None,) * len(self.next_nodes)
         state = LOCAL.state
         slots = self.saved_slots
+        if state.witness is not None and self.formula and sees_to_modes(self.plan.backward()):
+            # Nothing else is active then.
+            return self.witnessed(grads, state.witness)
         if state.grad or slots is None or state.layers:
             return BASE.apply(self, grads, needs)  # type: ignore[no-any-return]
         self.function_ran = True
@@ -88,13 +96,38 @@ class QuickBackward(BASE):  # type: ignore[misc]
             # Nobody asks for what was saved again: it goes as soon as the graph has used it.
             slots = entry = grad = None
             self.release()
-        found = plan.backward()(args)
-        places = plan.tensor_inputs
-        return tuple(found if places is None else [found[place] for place in places])
+        found: tuple[Any, ...] = plan.gradients(plan.backward()(args))
+        return found
+
+    def witnessed(self, grads: tuple[Any, ...], witness: Any) -> tuple[Any, ...]:
+        """The same as one kernel, for who records kernels."""
+        plan = self.plan
+        given = [unpack(self, entry) for entry in self.saved_slots]
+        for number, place in enumerate(plan.tangent_places):
+            grad = grads[place]
+            if type(grad) not in PLAIN or grad._unusual is not None:
+                grad = tangent(grad, self.results[number][0])
+            given.append(grad)
+        found: tuple[Any, ...] = plan.gradients(witness(plan.formula, tuple(given)))
+        return found
 
 
 QuickBackward.__name__ = QuickBackward.__qualname__ = BASE.__name__
 QuickBackward.__module__ = BASE.__module__
+
+
+def graph_call(plan: TrainingRun) -> GraphCall:
+    """The backward of a plan as one kernel."""
+    count = len(plan.tangent_places)
+
+    def run(*given: Any) -> Any:
+        tangents = [
+            grad if grad._is_contiguous else wrap(ascontiguousarray(grad._array), grad._dtype)
+            for grad in given[len(given) - count :]
+        ]
+        return plan.backward()([*given[: len(given) - count], *tangents])
+
+    return GraphCall(run)
 
 
 def kept(tensor: Any, node: Any) -> Any:
@@ -174,6 +207,8 @@ def quick_training(
     places = [place for place, found in enumerate(is_tensor) if found]
     # What the backward gives for arguments that are no tensors is nothing.
     plan.tensor_inputs = None if all(is_tensor) else places
+    if plan.is_plain_math and facts.gradient_layouts is None:
+        plan.formula = graph_call(plan)
     scope: dict[str, Any] = {
         "process": PROCESS,
         "slow": slow,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from rushlight.aot import config
 from rushlight.aot.arguments import (
@@ -33,6 +33,7 @@ from rushlight.aot.sizes import Sizes, with_numbers
 from rushlight.aot.subclasses import Layout, flatten, layout_of, wrap_all
 from rushlight.aot.wrappers import Wrapper
 from rushlight.autograd.function import BackwardCFunction, Function
+from rushlight.autograd.programs import GraphCall
 from rushlight.base.errors import error
 from rushlight.core import geometry
 from rushlight.core.device import device
@@ -168,8 +169,12 @@ class TrainingRun:
     saved_numbers: int
     # Whether the backward itself asks for memory again that the forward gives up.
     asks_for_memory: bool = False
+    # Whether the backward is small, and depends on the elements of its arguments alone.
+    is_plain_math: bool = False
     # The arguments that are tensors, where not all are.
     tensor_inputs: list[int] | None = None
+    # What programs of backwards know the backward by.
+    formula: GraphCall | Literal[False] = False
 
     def __post_init__(self) -> None:
         self.gives_up_memory = any([entry.gives_up_memory for entry in self.facts.inputs])
@@ -211,6 +216,11 @@ class TrainingRun:
                 check_tangent(grad, Layout() if layouts is None else layouts[number])
             found += flatten(grad)
         return found
+
+    def gradients(self, found: Sequence[Any]) -> tuple[Any, ...]:
+        """What the backward graph gives, of the arguments that are tensors."""
+        places = self.tensor_inputs
+        return tuple(found if places is None else [found[place] for place in places])
 
     def run_backward(self, args: list[Any]) -> Any:
         compiled = self.backward()

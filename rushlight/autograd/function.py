@@ -214,6 +214,9 @@ class BackwardCFunction(FunctionCtx, GraphNode):
             results.append(value)
         return tuple(results)
 
+    def note_run(self) -> None:
+        self.function_ran = True
+
     def release(self) -> None:
         self.function_freed = True
         self.saved_slots = None

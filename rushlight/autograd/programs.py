@@ -10,6 +10,7 @@ gradients are the same bit for bit either way.
 from __future__ import annotations
 
 import linecache
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from rushlight.core.op import REPLACED
 from rushlight.core.state import PROCESS, ThreadState
 from rushlight.core.tensor import wrap
 
-__all__ = ["Program", "forget_graphs", "run_known"]
+__all__ = ["GraphCall", "Program", "forget_graphs", "run_known"]
 
 ndarray = np.ndarray
 # How often a graph must come up before its program is written, and how many graphs are remembered
@@ -35,6 +36,20 @@ LARGEST_MATCHER = 120
 # signature -> Program, False (cannot be written), or the number of visits so far
 GRAPHS: dict[Signature, Any] = {}
 MATCHERS: dict[type, tuple[tuple[Any, Program], ...]] = {}
+
+
+class GraphCall:
+    """A whole graph as one kernel: what it computes depends on the elements of its operands alone,
+    and nothing else comes of it. `backend` takes and gives plain tensors."""
+
+    __slots__ = ("backend",)
+    base_name = "graph"
+
+    def __init__(self, backend: Callable[..., Sequence[Any]]) -> None:
+        self.backend = backend
+
+    def __call__(self, *args: Any) -> Sequence[Any]:
+        return self.backend(*args)
 
 
 class Program:
@@ -135,8 +150,7 @@ def run_recorded(
         # The saved tensors are the program's inputs: they must outlive the run.
         run_root(root, number, grad, True, collected)
     GRAPHS[found.signature] = recorder.write([collected.get(leaf) for leaf in found.leaves])
-    for leaf, value in collected.items():
-        store(leaf, value, False, state)
+    store(collected.items(), False, state)
     if not keep_graph:
         for node in found.nodes:
             node.release()
@@ -152,11 +166,13 @@ def run_program(
     state: ThreadState,
 ) -> None:
     answers = program.run(grad._array, *arrays)
-    if not keep_graph:
-        for node in nodes:
-            if node.frees_saved:
-                node.saved_slots = None
+    for node in nodes:
+        if keep_graph:
+            node.note_run()
+        else:
+            node.release()
     alone = PROCESS.threads == 1
+    held = []
     for leaf, value, dtype in zip(leaves, answers, program.dtypes, strict=True):
         if value is None:
             continue
@@ -167,15 +183,18 @@ def run_program(
         if alone and own.grad is None and leaf._is_contiguous:
             own.grad = result
         else:
-            store(leaf, result, True, state)
+            held.append((leaf, result))
+    if held:
+        store(held, True, state)
 
 
-def store(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> None:
-    """Accumulate as the engine does it: without recording."""
+def store(gradients: Iterable[tuple[Any, Any]], sole: bool, state: ThreadState) -> None:
+    """Accumulate into (leaf, gradient) pairs as the engine does it: without recording."""
     before = state.grad
     try:
         state.set_grad(False)
-        accumulate(leaf, grad, sole, state)
+        for leaf, grad in gradients:
+            accumulate(leaf, grad, sole, state)
     finally:
         # The store before the call: a signal may raise in it.
         state.grad = before

@@ -15,7 +15,7 @@ from rushlight.autograd.engine import is_unwatched
 from rushlight.base.keys import exact_key
 from rushlight.core import dtype as dtypes
 from rushlight.core.gradrule import TensorMeta
-from rushlight.core.node import AccumulateGrad, OpNode, SavedTensor
+from rushlight.core.node import AccumulateGrad, SavedTensor
 from rushlight.core.size import Size
 from rushlight.core.source import compile_source
 from rushlight.core.tensor import PLAIN, Tensor
@@ -35,8 +35,9 @@ VALUES = frozenset((int, float, complex, bool, str, type(None), dtypes.dtype, Te
 
 
 class Signature(NamedTuple):
-    """A graph's key. A node is (class, forward metas, edge numbers, edges, saved values); an edge
-    is None, NEW, the place of a node or leaf met before, or a leaf's (shape, dtype)."""
+    """A graph's key. A node is (class and formula, forward metas, edge numbers, edges, saved
+    values); an edge is None, NEW, the place of a node or leaf met before, or a leaf's (shape,
+    dtype)."""
 
     number: int
     default_dtype: Any
@@ -60,7 +61,8 @@ def describe(root: Any, number: int) -> Found | None:
     places: dict[Any, int] = {root: 0}
     described = []
     for node in nodes:  # grows while it is walked
-        if not isinstance(node, OpNode) or node.node_hooks is not None:
+        formula = node.formula
+        if formula is False or node.node_hooks is not None:
             return None
         edges: list[Any] = []
         for following in node.next_nodes:
@@ -85,7 +87,8 @@ def describe(root: Any, number: int) -> Found | None:
         for meta in node.output_metas:
             if meta is not None and meta[2] is not None:
                 return None
-        described.append((type(node), node.output_metas, node.next_nrs, tuple(edges), values))
+        kind = type(node) if formula is None else (type(node), formula)
+        described.append((kind, node.output_metas, node.next_nrs, tuple(edges), values))
     signature = Signature(number, dtypes.get_default_dtype(), tuple(described))
     return Found(signature, saved, leaves, nodes)
 
@@ -198,12 +201,15 @@ class MatcherWriter:
         self.lines.append(f"    if {test}: return None")
 
     def node(self, name: str, described: Any) -> None:
-        node_class, metas, numbers, edges, values = described
+        kind, metas, numbers, edges, values = described
+        node_class, formula = kind if type(kind) is tuple else (kind, None)
         self.refuse_if(
             f"type({name}) is not {self.constant(node_class)} or {name}.node_hooks is not None "
             f"or {name}.output_metas != {self.constant(metas)} "
             f"or {name}.next_nrs != {self.constant(numbers)}"
         )
+        if formula is not None:
+            self.refuse_if(f"{name}.formula is not {self.constant(formula)}")
         self.lines.append(f"    e = {name}.next_nodes")
         for position, edge in enumerate(edges):
             self.edge(f"e[{position}]", edge)

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.numpy_ import MATH
-from rushlight.autograd.programs import Program
+from rushlight.autograd.programs import GraphCall, Program
 from rushlight.core import geometry, ports
 from rushlight.core.op import Tag
 from rushlight.core.quick import single_ufunc
 from rushlight.core.recording import Recorder
 from rushlight.core.source import compile_source
 from rushlight.core.state import LOCAL
-from rushlight.core.tensor import Tensor, sizes_of, strides_of, wrap
+from rushlight.core.tensor import PLAIN, Tensor, sizes_of, strides_of, wrap
 
 __all__ = ["ProgramRecorder"]
 
@@ -70,11 +70,29 @@ class ProgramRecorder(Recorder):
         try:
             state.witness = None
             result = op.backend(*args)
-            if self.is_writable:
+            if self.is_writable and type(op) is GraphCall:
+                self.record_graph(op, args, result)
+            elif self.is_writable:
                 self.record(op, args, result)
         finally:
             state.witness = self.process
         return result
+
+    def record_graph(self, op: Any, args: tuple[Any, ...], results: Any) -> None:
+        """Record the call of a whole graph; what is no tensor among the results is None."""
+        found = [result for result in results if result is not None]
+        if not all([is_plain(value) for value in args] + [is_own(value) for value in found]):
+            self.is_writable = False
+            return
+        operands = tuple([self.node_of(value) for value in args])
+        node = self.graph.create_node("call_function", op, operands, name=op.base_name)
+        node.meta["val"] = list(results)
+        for position, result in enumerate(results):
+            # An operand that is given back stays what it was.
+            if result is not None and self.known(result) is None:
+                member = self.graph.call_function(operator.getitem, (node, position))
+                self.track(result, member)
+                self.made.append((member, result._array))
 
     def record(self, op: Any, args: tuple[Any, ...], result: Any) -> None:
         several = type(result) in (tuple, list)
@@ -159,8 +177,28 @@ class Writer:
 
     # -- calls -------------------------------------------------------------------------------------
 
+    def graph_call(self, node: Any) -> None:
+        """A whole graph, whose results come as one tuple."""
+        name = self.names[node] = f"v{len(self.lines)}"
+        operands = self.values(node.args)
+        for operand in operands:
+            self.last_use[operand] = len(self.lines)
+        call = arrays_call(node.target, [entry.meta["val"] for entry in node.args])
+        self.lines.append(f"    {name} = {self.constant(call)}({', '.join(operands)})")
+
+    def member(self, node: Any) -> None:
+        whole, position = node.args
+        name = self.names[node] = f"v{len(self.lines)}"
+        self.roots[name] = frozenset((name,))
+        self.last_use[self.names[whole]] = len(self.lines)
+        self.lines.append(f"    {name} = {self.names[whole]}[{position}]")
+
     def call(self, node: Any) -> None:
         op = node.target
+        if type(op) is GraphCall:
+            return self.graph_call(node)
+        if op is operator.getitem and type(node.args[0].target) is GraphCall:
+            return self.member(node)
         operands = [self.names[entry] for entry in node.all_input_nodes]
         name = f"v{len(self.lines)}"
         # The member of several results is the view, or is taken out of the tuple.
@@ -371,6 +409,30 @@ class Writer:
                 or array.tobytes() != expected.tobytes()
             ):
                 raise Unwritable
+
+
+def is_plain(value: Any) -> bool:
+    return type(value) in PLAIN and value._unusual is None
+
+
+def is_own(value: Any) -> bool:
+    """Whether a tensor is nothing but a contiguous array that nothing else uses."""
+    is_alone = is_plain(value) and value._view is None and value._storage is None
+    return is_alone and bool(value._is_contiguous)
+
+
+def arrays_call(call: GraphCall, examples: list[Any]) -> Any:
+    """A graph as a function of arrays."""
+    dtypes, backend = [value._dtype for value in examples], call.backend
+    is_dense = all([value._is_contiguous for value in examples])
+
+    def run(*arrays: Any) -> list[Any]:
+        if not is_dense:
+            arrays = tuple([np.asarray(array, order="C") for array in arrays])
+        given = [wrap(array, kind) for array, kind in zip(arrays, dtypes)]
+        return [None if result is None else result._array for result in backend(*given)]
+
+    return run
 
 
 def is_node(value: Any) -> bool:

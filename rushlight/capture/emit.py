@@ -14,7 +14,7 @@ from typing import Any
 
 from rushlight.capture import iterators
 from rushlight.capture.attributes import Iter
-from rushlight.capture.guards import MISSES, Kept, Names, failing_test
+from rushlight.capture.guards import MISSES, Kept, Names, failing_test, wrong_type
 from rushlight.capture.outcomes import Break, NeedBreak
 from rushlight.capture.sources import Id, Source
 from rushlight.capture.tracer import Guard
@@ -61,6 +61,8 @@ class Emitter:
         self.open: set[int] = set()
         self.outs: dict[Any, str] = {}
         self.checked: set[Any] = set()
+        # Tests by the condition that they are looked at under, one for all of them.
+        self.noted: dict[str, list[str]] = {}
         # Whether what the graph raises has the frame run natively.
         self.reruns = False
         # Tensors that have the same array at most calls: text, text of the array, two tests.
@@ -119,15 +121,22 @@ class Emitter:
         if kind == "present":
             self.read(source)
             return
+        if kind == "noted":
+            condition, test = expected(self.read(source), self.names)
+            self.noted.setdefault(condition, []).append(test)
+            return
         if kind == "tensor":
             text = self.read(source)
             tests = self.t.world.kept_guard(text, expected, self.names)
             if tests is not None:
                 self.kept.append((text, *tests))
                 return
-        self.pre.append(
-            "if " + failing_test(guard, self.read, self.names, self.t.world) + ": break"
-        )
+        test = failing_test(guard, self.read, self.names, self.t.world)
+        if kind in ("keys", "length") and ("type", source, None) in self.checked:
+            test = test.removeprefix(
+                wrong_type(self.read(source), expected[0], self.names) + " or "
+            )
+        self.pre.append(f"if {test}: break")
 
     def guard_identities(self) -> None:
         """Different inputs stay different objects: tensors always, since a graph has one input
@@ -154,11 +163,12 @@ class Emitter:
             return
         kept = Kept(len(self.kept))
         numbers = self.names.constant(kept.numbers)
-        self.pre.append("__same = True")
+        known = [f"__n{place}" for place in range(len(self.kept))]
+        self.pre += [f"{''.join([name + ', ' for name in known])}= {numbers}", "__same = True"]
         for place, (_, array, flags, rest) in enumerate(self.kept):
             self.pre += [
                 f"if {flags}: break",
-                f"if id({array}) != {numbers}[{place}]:",
+                f"if id({array}) != {known[place]}:",
                 "    __same = False",
                 f"    if {rest}: break",
             ]
@@ -440,6 +450,8 @@ class Emitter:
         self.pre.append(f"if {world.global_guard(self.names)}: break")
         for guard in t.guards:
             self.guard(guard)
+        for condition, tests in self.noted.items():
+            self.pre.append(f"if {condition} and ({' or '.join(tests)}): break")
         world.refuse_open()
         for generator in t.generators:
             if generator.is_left_open():

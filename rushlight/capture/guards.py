@@ -17,7 +17,7 @@ from rushlight.capture.sources import Id, Source, fetch
 from rushlight.capture.tracer import Guard
 from rushlight.capture.world import World
 
-__all__ = ["MISSES", "Kept", "Names", "described", "failing_test", "first_missed"]
+__all__ = ["MISSES", "Kept", "Names", "described", "failing_test", "first_missed", "wrong_type"]
 
 # What reading a source may raise where it is not there any more: the entry does not fit.
 MISSES = (AttributeError, KeyError, IndexError, TypeError, ValueError, NameError)
@@ -94,15 +94,19 @@ def test_value(e: str, expected: Any, names: Names) -> str:
     return f"{e} is not {known} and (type({e}) is not {names.constant(kind)} or {e} != {known})"
 
 
+def wrong_type(e: str, kind: type, names: Names) -> str:
+    return f"type({e}) is not {names.constant(kind)}"
+
+
 def test_keys(e: str, expected: tuple[type, list[Any]], names: Names) -> str:
     kind, keys = expected
-    wrong_type = f"type({e}) is not {names.constant(kind)}"
+    is_other = wrong_type(e, kind, names)
     if any(type(key) is Id for key in keys):
-        return f"{wrong_type} or not {names.constant(has_keys)}({e}, {names.constant(keys)})"
+        return f"{is_other} or not {names.constant(has_keys)}({e}, {names.constant(keys)})"
     if all(type(key) is str for key in keys):
-        return f"{wrong_type} or [*{e}] != {names.constant(keys)}"
+        return f"{is_other} or [*{e}] != {names.constant(keys)}"
     typed = [(type(key), key) for key in keys]
-    return f"{wrong_type} or [(type(__x), __x) for __x in {e}] != {names.constant(typed)}"
+    return f"{is_other} or [(type(__x), __x) for __x in {e}] != {names.constant(typed)}"
 
 
 def has_keys(table: Any, keys: list[Any]) -> bool:
@@ -115,7 +119,7 @@ def has_keys(table: Any, keys: list[Any]) -> bool:
 
 def test_length(e: str, expected: tuple[type, int], names: Names) -> str:
     kind, length = expected
-    return f"type({e}) is not {names.constant(kind)} or len({e}) != {length}"
+    return f"{wrong_type(e, kind, names)} or len({e}) != {length}"
 
 
 def test_empty(e: str, expected: None, names: Names) -> str:
@@ -133,7 +137,7 @@ def is_empty_cell(cell: Any) -> bool:
 Test = Callable[[str, Any, Names], str]
 TESTS: dict[str, Test] = {
     "value": test_value,
-    "type": lambda e, expected, names: f"type({e}) is not {names.constant(expected)}",
+    "type": wrong_type,
     "is": lambda e, expected, names: f"{e} is not {names.constant(expected)}",
     "length": test_length,
     "keys": test_keys,
@@ -145,6 +149,8 @@ TESTS: dict[str, Test] = {
     "unshadowed": lambda e, expected, names: f"{expected!r} in {e}.__dict__",
     "filled": lambda e, expected, names: e if expected is None else str(expected(e, names)),
     "text": lambda e, expected, names: str(expected(e, names)),
+    # A condition that seldom holds, and the test where it does.
+    "noted": lambda e, expected, names: "{} and ({})".format(*expected(e, names)),
 }
 # Guards whose expectation is another source.
 RELATIONS = {"alias": "is not", "distinct": "is"}
@@ -189,6 +195,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "unshadowed": lambda expected: f"has no {expected!r} of its own",
     "filled": of_world,
     "text": of_world,
+    "noted": of_world,
     "alias": lambda expected: f"is {expected.name}",
     "distinct": lambda expected: f"is not {expected.name}",
     "tensor": lambda expected: f"is {expected}",

@@ -259,9 +259,9 @@ def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
     value = module.value
     if has_backward_hooks(value):
         raise Break("module with backward hooks")
-    t.guard("filled", const(NOTED), global_hooks_test)
+    t.guard("noted", const(NOTED), global_hooks_test)
     if not (value._forward_hooks or value._forward_pre_hooks):
-        t.guard("text", module.source, own_hooks_test)
+        t.guard("noted", module.source, own_hooks_test)
         return t.call(t.getattr(module, "forward"), args, kwargs)
     for name in ("_backward_hooks", "_backward_pre_hooks"):
         t.guard("text", module.source.attr(name), lambda e, k: e)
@@ -275,16 +275,15 @@ def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise
 
 
-def own_hooks_test(text: str, names: Any) -> str:
+def own_hooks_test(text: str, names: Any) -> tuple[str, str]:
     """has no hooks"""
-    tables = " or ".join(f"{text}.{name}" for name in OWN_HOOKS)
-    return f"{names.constant(NOTED)}.hooks and ({tables})"
+    tables = [f"{text}.{name}" for name in OWN_HOOKS]
+    return f"{names.constant(NOTED)}.hooks", " or ".join(tables)
 
 
-def global_hooks_test(text: str, names: Any) -> str:
+def global_hooks_test(text: str, names: Any) -> tuple[str, str]:
     """has no hooks for all modules"""
-    tables = " or ".join(names.constant(table) for table in GLOBAL_HOOKS)
-    return f"{text}.hooks and ({tables})"
+    return f"{text}.hooks", " or ".join(map(names.constant, GLOBAL_HOOKS))
 
 
 def hooks_of(t: Any, module: Obj, name: str) -> list[tuple[int, Any]]:

@@ -54,6 +54,8 @@ INPLACE = {f.__name__ for symbol, f in BINARY.items() if symbol.endswith("=")} |
 
 # What is tested (a key of `guards.TESTS`), where it is read, and what was found.
 Guard = tuple[str, Source, Any]
+# The tests that an object which is there for good is put to.
+OF_CONSTANTS = ("absent", "filled", "lacks", "noted")
 
 
 def raise_user(cls: type[BaseException], *args: Any) -> UserRaise:
@@ -119,7 +121,7 @@ class Tracing:
 
     def guard(self, kind: str, source: Source | None, expected: Any = None) -> None:
         # An object that is there for good is tested for what it holds, never for itself.
-        if source is not None and (source.kind != "const" or kind in ("absent", "filled", "lacks")):
+        if source is not None and (source.kind != "const" or kind in OF_CONSTANTS):
             self.guards.append((kind, source, expected))
 
     def present(self, v: Any) -> Any:

@@ -131,6 +131,9 @@ def reset() -> None:
     functions = sys.modules.get("rushlight.compiler.compiling")
     if functions is not None:
         functions.reset()
+    programs = sys.modules.get("rushlight.autograd.programs")
+    if programs is not None:
+        programs.forget_graphs()
     buffers = sys.modules.get("rushlight.codegen.buffers")
     if buffers is not None:
         buffers.release()

@@ -133,11 +133,12 @@ def aot_eager_decomp_partition(gm: Any, example_inputs: Sequence[Any]) -> Any:
 @register_backend
 def inductor(gm: Any, example_inputs: Sequence[Any]) -> Any:
     """The default: functional graphs as native code."""
+    from rushlight.aot.partition import simplified_partition
     from rushlight.codegen import config
     from rushlight.compiler import compile_graph
 
     # Writes stay in the graph: code makes new values in the place of the old ones.
-    options = {**default_options(), "keep_inference_input_mutations": True}
+    options = {"partition_fn": simplified_partition, "keep_inference_input_mutations": True}
     kept = config.fx_graph_cache
     return through_aot(gm, example_inputs, compile_graph, keeps_graphs=kept, **options)
 

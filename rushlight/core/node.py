@@ -75,6 +75,9 @@ class GraphNode:
     node_extra: dict[str, Any] | None
 
     frees_saved = False
+    # Tells the node's formula from those of others of its class: None where the class says all,
+    # False where nothing can.
+    formula: Any = False
 
     def __init__(self, next_nodes: tuple[Any, ...] = (), next_nrs: tuple[int, ...] = ()) -> None:
         self.sequence_nr = next_sequence()
@@ -90,6 +93,9 @@ class GraphNode:
 
     def release(self) -> None:
         """Drop saved tensors after the node has run for the last time."""
+
+    def note_run(self) -> None:
+        """A program has run the node's formula."""
 
     def name(self) -> str:
         return type(self).__name__
@@ -153,6 +159,7 @@ class OpNode(GraphNode):
 
     __slots__ = ()
     saved_names: tuple[str, ...] = ()
+    formula = None
 
     def release(self) -> None:
         if self.frees_saved:
