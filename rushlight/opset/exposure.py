@@ -35,14 +35,23 @@ class PromisedAttribute:
         # What the module has defined; it is kept here until somebody asks.
         self.value: Any = MISSING
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def keep(self) -> None:
+        """Put the attribute in the promise's place."""
         families.load_attribute(self.name)
         if self.value is MISSING:
             raise AttributeError(f"'Tensor' object has no attribute '{self.name}'")
         # Several threads may come here, all with the same value; a stub may be there already.
         if Tensor.__dict__[self.name] is self:
             setattr(Tensor, self.name, self.value)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        self.keep()
         return getattr(owner if instance is None else instance, self.name)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        # A property may want to know.
+        self.keep()
+        setattr(instance, self.name, value)
 
 
 class LazyMethod:

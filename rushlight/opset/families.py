@@ -21,21 +21,12 @@ FOUNDATION = (
     "pointwise.choice",
     "pointwise.comparison",
     "pointwise.elementary",
-    "pointwise.activation",
-    "pointwise.complex",
     "reduction.reduce",
-    "reduction.extrema",
     "view.view",
     "view.axes",
-    "view.split",
     "view.restride",
-    "moving.shape",
     "creation.copy",
     "creation.create",
-    "indexing.index",
-    "indexing.writing",
-    "view.subscript",
-    "product.contract",
 )
 
 

@@ -16,30 +16,6 @@ FOUNDATION_OPS: dict[str, str] = {
         _new_zeros_with_same_feature_meta empty empty_like empty_permuted empty_strided full
         full_like new_empty new_empty_strided new_full new_ones new_zeros ones ones_like zeros
     """,
-    "indexing.index": """
-        _unsafe_index argwhere gather gather_backward index index_select index_select_backward
-        masked_select masked_select_backward nonzero nonzero_numpy nonzero_static take
-        take_along_dim where.default
-    """,
-    "indexing.writing": """
-        _index_put_impl_ _unsafe_index_put index_add index_add_ index_copy index_copy_ index_fill
-        index_fill_ index_put index_put_ masked_fill masked_fill_ masked_scatter masked_scatter_
-        masked_scatter_backward put put_
-    """,
-    "moving.shape": """
-        atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cat
-        column_stack combinations concat concatenate dstack flip fliplr flipud hstack kron meshgrid
-        repeat repeat_interleave roll rot90 row_stack stack tile vstack
-    """,
-    "pointwise.activation": """
-        _prelu_kernel _prelu_kernel_backward celu celu_ elu elu_ elu_backward gelu gelu_
-        gelu_backward glu glu_backward hardshrink hardshrink_backward hardsigmoid hardsigmoid_
-        hardsigmoid_backward hardswish hardswish_ hardswish_backward hardtanh hardtanh_
-        hardtanh_backward leaky_relu leaky_relu_ leaky_relu_backward log_sigmoid
-        log_sigmoid_backward log_sigmoid_forward mish mish_ mish_backward prelu relu relu6 relu6_
-        relu_ rrelu rrelu_ selu selu_ silu silu_ silu_backward softplus softplus_backward softshrink
-        softshrink_backward threshold threshold_ threshold_backward
-    """,
     "pointwise.arithmetic": """
         add add_ div div_ divide divide_ float_power float_power_ floor_divide floor_divide_ fmod
         fmod_ mul mul_ multiply multiply_ neg neg_ negative negative_ positive pow pow_ reciprocal
@@ -48,8 +24,7 @@ FOUNDATION_OPS: dict[str, str] = {
     """,
     "pointwise.choice": """
         addcdiv addcdiv_ addcmul addcmul_ clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_
-        clip clip_ fmax fmin lerp lerp_ maximum minimum where.Scalar where.ScalarOther
-        where.ScalarSelf where.self
+        clip clip_ fmax fmin lerp lerp_ maximum minimum where
     """,
     "pointwise.comparison": """
         __and__ __iand__ __ilshift__ __ior__ __irshift__ __ixor__ __lshift__ __or__ __rshift__
@@ -59,10 +34,6 @@ FOUNDATION_OPS: dict[str, str] = {
         isclose isfinite isinf isnan isneginf isposinf isreal le le_ less less_ less_equal
         less_equal_ logical_and logical_and_ logical_not logical_not_ logical_or logical_or_
         logical_xor logical_xor_ lt lt_ ne ne_ not_equal not_equal_ signbit
-    """,
-    "pointwise.complex": """
-        _conj _conj_physical _neg_view angle complex conj conj_physical conj_physical_ imag is_conj
-        is_neg polar real resolve_conj resolve_neg view_as_complex view_as_real
     """,
     "pointwise.elementary": """
         abs abs_ absolute absolute_ acos acos_ acosh acosh_ arccos arccos_ arccosh arccosh_ arcsin
@@ -75,11 +46,6 @@ FOUNDATION_OPS: dict[str, str] = {
         sigmoid_backward sign sign_ sin sin_ sinc sinc_ sinh sinh_ sqrt sqrt_ tan tan_ tanh tanh_
         tanh_backward trunc trunc_ xlogy xlogy_
     """,
-    "product.contract": """
-        addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ bmm dot ger inner
-        linalg_matmul matmul mm mv outer vdot
-    """,
-    "reduction.extrema": "amax amin aminmax argmax argmin max min",
     "reduction.reduce": "all any count_nonzero mean nanmean nansum prod sum sum_to_size",
     "view.axes": "adjoint mH mT matrix_H moveaxis movedim numpy_T swapaxes swapdims",
     "view.gradients": """
@@ -89,10 +55,6 @@ FOUNDATION_OPS: dict[str, str] = {
     "view.restride": """
         as_strided_ is_set_to resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_
         unsqueeze_
-    """,
-    "view.split": """
-        chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split
-        unsafe_split_with_sizes vsplit
     """,
     "view.view": """
         _reshape_alias _unsafe_view alias as_strided broadcast_to detach diagonal expand expand_as
@@ -136,9 +98,19 @@ OPS: dict[str, str] = {
         _embedding_bag_forward_only _embedding_bag_per_sample_weights_backward
         _embedding_bag_sparse_backward embedding_bag
     """,
+    "indexing.index": """
+        _unsafe_index argwhere gather gather_backward index index_select index_select_backward
+        masked_select masked_select_backward nonzero nonzero_numpy nonzero_static take
+        take_along_dim
+    """,
     "indexing.scatter": """
         index_reduce index_reduce_ scatter scatter_ scatter_add scatter_add_ scatter_reduce
         scatter_reduce_
+    """,
+    "indexing.writing": """
+        _index_put_impl_ _unsafe_index_put index_add index_add_ index_copy index_copy_ index_fill
+        index_fill_ index_put index_put_ masked_fill masked_fill_ masked_scatter masked_scatter_
+        masked_scatter_backward put put_
     """,
     "linalg.factor": """
         _linalg_check_errors _lu_with_info cholesky cholesky_inverse linalg_cholesky
@@ -197,6 +169,11 @@ OPS: dict[str, str] = {
         replication_pad1d_backward replication_pad2d replication_pad2d_backward replication_pad3d
         replication_pad3d_backward
     """,
+    "moving.shape": """
+        atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cat
+        column_stack combinations concat concatenate dstack flip fliplr flipud hstack kron meshgrid
+        repeat repeat_interleave roll rot90 row_stack stack tile vstack
+    """,
     "network.alignment": "_ctc_loss _ctc_loss_backward ctc_loss",
     "network.batchstats": """
         _native_batch_norm_legit _native_batch_norm_legit_functional
@@ -233,6 +210,19 @@ OPS: dict[str, str] = {
         _test_autograd_multiple_dispatch _test_autograd_multiple_dispatch_view
         _test_autograd_multiple_dispatch_view_copy _test_warn_in_autograd
     """,
+    "pointwise.activation": """
+        _prelu_kernel _prelu_kernel_backward celu celu_ elu elu_ elu_backward gelu gelu_
+        gelu_backward glu glu_backward hardshrink hardshrink_backward hardsigmoid hardsigmoid_
+        hardsigmoid_backward hardswish hardswish_ hardswish_backward hardtanh hardtanh_
+        hardtanh_backward leaky_relu leaky_relu_ leaky_relu_backward log_sigmoid
+        log_sigmoid_backward log_sigmoid_forward mish mish_ mish_backward prelu relu relu6 relu6_
+        relu_ rrelu rrelu_ selu selu_ silu silu_ silu_backward softplus softplus_backward softshrink
+        softshrink_backward threshold threshold_ threshold_backward
+    """,
+    "pointwise.complex": """
+        _conj _conj_physical _neg_view angle complex conj conj_physical conj_physical_ imag is_conj
+        is_neg polar real resolve_conj resolve_neg view_as_complex view_as_real
+    """,
     "pointwise.fakequant": """
         _fake_quantize_per_tensor_affine_cachemask_tensor_qparams fake_quantize_per_channel_affine
         fake_quantize_per_channel_affine_cachemask
@@ -267,6 +257,10 @@ OPS: dict[str, str] = {
         _scaled_dot_product_flash_attention_for_cpu
         _scaled_dot_product_flash_attention_for_cpu_backward scaled_dot_product_attention
     """,
+    "product.contract": """
+        addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ bmm dot ger inner
+        linalg_matmul matmul mm mv outer vdot
+    """,
     "product.differences": "_pdist_backward _pdist_forward gradient pdist",
     "product.einsum": "einsum",
     "product.products": """
@@ -277,6 +271,7 @@ OPS: dict[str, str] = {
         gru gru_cell lstm lstm_cell mkldnn_rnn_layer mkldnn_rnn_layer_backward rnn_relu
         rnn_relu_cell rnn_tanh rnn_tanh_cell
     """,
+    "reduction.extrema": "amax amin aminmax argmax argmin max min",
     "reduction.histogram": """
         _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors histogramdd
     """,
@@ -324,6 +319,10 @@ OPS: dict[str, str] = {
     """,
     "view.diagonal": """
         diag diag_embed diagflat trace tril tril_ tril_indices triu triu_ triu_indices
+    """,
+    "view.split": """
+        chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split
+        unsafe_split_with_sizes vsplit
     """,
     "window.adaptive": """
         _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _adaptive_avg_pool3d
@@ -377,9 +376,16 @@ ATTRIBUTES: dict[str, str] = {
         uniform_
     """,
     "fourier.shorttime": "istft stft",
+    "indexing.index": """
+        argwhere gather index_select masked_select nonzero nonzero_static take take_along_dim
+    """,
     "indexing.scatter": """
         index_reduce index_reduce_ scatter scatter_ scatter_add scatter_add_ scatter_reduce
         scatter_reduce_
+    """,
+    "indexing.writing": """
+        index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_
+        masked_fill masked_fill_ masked_scatter masked_scatter_ put put_
     """,
     "linalg.factor": "cholesky cholesky_inverse lu",
     "linalg.inverse": "det inverse logdet slogdet",
@@ -387,6 +393,7 @@ ATTRIBUTES: dict[str, str] = {
     "linalg.reflectors": "geqrf orgqr ormqr qr",
     "linalg.solve": "cholesky_solve lu_solve triangular_solve",
     "linalg.spectral": "svd",
+    "moving.shape": "flip fliplr flipud kron repeat repeat_interleave roll rot90 tile",
     "network.softmax": "log_softmax softmax",
     "other.methods": """
         _is_all_true _is_any_true _is_zerotensor apply_ const_data_ptr dim_order fill_diagonal_ ipu
@@ -398,11 +405,21 @@ ATTRIBUTES: dict[str, str] = {
         q_zero_point qscheme
     """,
     "other.refused": "dequantize name record_stream to_mkldnn",
+    "pointwise.activation": "hardshrink prelu relu relu_",
+    "pointwise.complex": """
+        _conj _conj_physical _neg_view angle conj conj_physical conj_physical_ imag real
+        resolve_conj resolve_neg
+    """,
     "pointwise.special": """
         digamma digamma_ erf erf_ erfc erfc_ erfinv erfinv_ i0 i0_ igamma igamma_ igammac igammac_
         lgamma lgamma_ mvlgamma mvlgamma_ polygamma polygamma_
     """,
+    "product.contract": """
+        __matmul__ __rmatmul__ addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_
+        bmm dot ger inner matmul mm mv outer vdot
+    """,
     "product.products": "cross matrix_power",
+    "reduction.extrema": "amax amin aminmax argmax argmin max min",
     "reduction.magnitudes": "dist logsumexp norm renorm renorm_",
     "reduction.scan": "cummax cummin cumprod cumprod_ cumsum cumsum_ diff logcumsumexp",
     "reduction.segment": "hash_tensor",
@@ -427,6 +444,11 @@ ATTRIBUTES: dict[str, str] = {
     "sparse.products": "resize_as_sparse_ smm sspaddmm to_padded_tensor",
     "view.copies": "narrow_copy",
     "view.diagonal": "diag diag_embed diagflat trace tril tril_ triu triu_",
+    "view.split": """
+        chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split
+        unsafe_split_with_sizes vsplit
+    """,
+    "view.subscript": "__contains__ __delitem__ __getitem__ __iter__ __reversed__ __setitem__",
 }
 # Public functions that are written in Python (TORCH_NAMES of any module).
 FUNCTIONS: dict[str, str] = {

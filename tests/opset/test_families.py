@@ -69,6 +69,22 @@ def test_names_arrive_when_asked_for():
     run(LATE)
 
 
+SET_FIRST = """
+import rushlight as torch
+
+z = torch.tensor([1 + 2j])
+z.imag = torch.tensor([7.0])
+assert z.tolist() == [1 + 7j] and not vars(z)
+x = torch.ones(2)
+x.flip = 3
+assert x.flip == 3 and torch.ones(2).flip(0).tolist() == [1.0, 1.0]
+"""
+
+
+def test_a_property_may_be_set_before_it_is_read():
+    run(SET_FIRST)
+
+
 MISSING = """
 import sys
 import rushlight as torch

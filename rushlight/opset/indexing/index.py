@@ -19,6 +19,7 @@ from rushlight.core.dispatch import call, overridable
 from rushlight.core.op import Tag
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
+from rushlight.opset.exposure import attribute
 from rushlight.opset.kinds import GATHER, Spec, is_lazy
 from rushlight.opset.large import LARGE, native_loop
 from rushlight.opset.registry import composite, find, op
@@ -798,11 +799,6 @@ def argwhere(self: Any) -> Any:
     return call(nonzero_rows, (self,))
 
 
-@composite("where(Tensor condition) -> Tensor[]", method=False, tags=(Tag.dynamic_output_shape,))
-def where_positions(condition: Any) -> Any:
-    return aten.nonzero_numpy(condition)
-
-
 def nonzero_of(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Coordinates of the nonzero elements, as rows of one tensor or as one tensor per dimension."""
     if not isinstance(input, Tensor):
@@ -819,10 +815,10 @@ def nonzero_of(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     return call(nonzero_rows, (input,))
 
 
-nonzero = overridable(nonzero_of)
-Tensor.nonzero = overridable(nonzero_of)  # type: ignore[attr-defined]
-for function in (nonzero, Tensor.nonzero):  # type: ignore[attr-defined]
+nonzero, nonzero_method = overridable(nonzero_of), overridable(nonzero_of)
+for function in (nonzero, nonzero_method):
     function.__name__ = function.__qualname__ = "nonzero"
+attribute("nonzero", nonzero_method)
 
 nonzero_static = op(
     "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
@@ -854,7 +850,7 @@ def lone_samples(make: Any) -> Any:
     yield (make(0, 3),)
 
 
-for coordinates in (nonzero_rows, nonzero_numpy, argwhere, where_positions):
+for coordinates in (nonzero_rows, nonzero_numpy, argwhere):
     coordinates.samples = lone_samples
 
 

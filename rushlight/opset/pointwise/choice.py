@@ -8,6 +8,7 @@ from rushlight.arrays.casting import fill_number
 from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, dtype, unsupported
+from rushlight.core.op import Tag
 from rushlight.core.promotion import result_dtype_scalar, scalar_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
@@ -21,7 +22,7 @@ from rushlight.opset.pointwise.arithmetic import (
     zeros_where,
 )
 from rushlight.opset.registry import alias, composite, pointwise
-from rushlight.opset.rules import conj
+from rushlight.opset.rules import aten, conj
 
 # -- larger and smaller ---------------------------------------------------------------------------
 
@@ -290,6 +291,16 @@ def where_scalars(condition: Any, self: Any, other: Any) -> Any:
         functions.scalar_tensor(self, dtype=dtype, device=device),
         functions.scalar_tensor(other, dtype=dtype, device=device),
     )
+
+
+@composite(
+    "where(Tensor condition) -> Tensor[]",
+    method=False,
+    tags=(Tag.dynamic_output_shape,),
+    samples=lambda make: ((make.mask(3, 4),), (make.ints(6, high=2),), (make.mask(),)),
+)
+def where_positions(condition: Any) -> Any:
+    return aten.nonzero_numpy(condition)
 
 
 def where_method(self: Any, condition: Any, other: Any) -> Any:

@@ -14,6 +14,7 @@ from rushlight.core.op import refuse
 from rushlight.core.tensor import Tensor, Unusual, strides_of
 from rushlight.opset import functions
 from rushlight.opset.elementwise import PAIRS
+from rushlight.opset.exposure import attribute
 from rushlight.opset.pointwise.arithmetic import one_operand, zeros_where
 from rushlight.opset.registry import composite, pointwise, view
 from rushlight.opset.results import make_view
@@ -214,8 +215,8 @@ def part(name: str) -> Any:
     return property(lambda self: getattr(functions, name)(self), assign)
 
 
-Tensor.real = part("real")  # type: ignore[attr-defined]
-Tensor.imag = part("imag")  # type: ignore[attr-defined]
+attribute("real", part("real"))
+attribute("imag", part("imag"))
 
 
 # -- polar form -----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from rushlight.core.quick import Quick
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, strides_of
 from rushlight.opset.elementwise import operand_rank, scalar_array
-from rushlight.opset.exposure import method_alias
+from rushlight.opset.exposure import attribute, method_alias
 from rushlight.opset.kinds import CONTRACTION, Spec, check_expands
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, conj, late, sample
@@ -851,4 +851,4 @@ def reflected_matmul(self: Any, other: Any) -> Any:
 
 reflected_matmul.__name__ = "__rmatmul__"
 method_alias("__matmul__", "matmul")
-Tensor.__rmatmul__ = overridable(reflected_matmul)  # type: ignore[attr-defined]
+attribute("__rmatmul__", overridable(reflected_matmul))

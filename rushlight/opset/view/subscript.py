@@ -32,6 +32,7 @@ from rushlight.core.state import (
 )
 from rushlight.core.tensor import PLAIN, Tensor, wrap
 from rushlight.opset.creation import copy as copies
+from rushlight.opset.exposure import attribute
 from rushlight.opset.indexing.index import MASKS, index_tensor
 from rushlight.opset.indexing.writing import index_put_
 from rushlight.opset.rules import aten
@@ -484,4 +485,4 @@ for dunder, method in (
 ):
     method.__name__ = dunder
     method.__qualname__ = f"Tensor.{dunder}"
-    setattr(Tensor, dunder, method)
+    attribute(dunder, method)
