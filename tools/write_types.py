@@ -164,9 +164,14 @@ def methods() -> list[str]:
     packets = registry.PACKETS["aten"]
     lines = ["class Tensor(_Tensor):"]
     for name in json.loads(NAMES.read_text())["torch.Tensor"]:
+        # Asked for once, a promise gives way to what it stands for.
+        getattr(Tensor, name, None)
         found = inspect.getattr_static(Tensor, name, None)
-        written = inspect.isfunction(found) and found.__module__ == "rushlight.core.tensor"
-        if found is None or written or isinstance(found, property):
+        code = found.fget if isinstance(found, property) else found
+        if code is None or getattr(code, "__module__", "") == "rushlight.core.tensor":
+            continue
+        if isinstance(found, property):
+            lines += property_text(name, found)
             continue
         rows = forms(name, packets[name], is_method=True) if name in packets else []
         rows = rows or [f"def {name}(self, *args: Any, **kwargs: Any) -> Any: ..."]
@@ -177,6 +182,21 @@ def methods() -> list[str]:
         lines.append(f"    def __{name}__(self) -> Tensor: ...")
     lines.append("    def __getitem__(self, index: Any) -> Tensor: ...")
     lines.append("    def __setitem__(self, index: Any, value: Any) -> None: ...")
+    return lines
+
+
+def property_text(name: str, found: property) -> list[str]:
+    """A property that operators add, or one that asks a question; others have types already."""
+    module = getattr(found.fget, "__self__", found.fget).__module__
+    if name.startswith("is_"):
+        kind = "builtins.bool"
+    elif module.startswith(("rushlight.opset", "torch._ops")):
+        kind = "Tensor"
+    else:
+        return []
+    lines = ["    @property", f"    def {name}(self) -> {kind}: ..."]
+    if found.fset is not None:
+        lines += [f"    @{name}.setter", f"    def {name}(self, value: Any) -> None: ..."]
     return lines
 
 
