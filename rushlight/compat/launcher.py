@@ -25,7 +25,7 @@ _HERE = os.path.abspath(__file__)
 _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
 _SHIM = os.path.join(os.path.dirname(_HERE), "shim")
 # what mpirun and its kin put into the environment
-_MPIRUN = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK")
+_MPIRUN = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_STEP_ID")
 # frames that only pass on a look-up of a name
 _LOOKUP_FUNCTIONS = ("__getattr__", "__getattribute__", "getattr_with_aliases", "import_module")
 

@@ -58,6 +58,7 @@ class Spread:
         size = self.group.size()
         self.dim = 0 if chosen is None else chosen.dim % len(self.shape)
         if self.dim and self.shape[self.dim] % size:
+            # torch: its words.
             raise NotImplementedError(
                 f"FSDP does not support uneven sharding on dim {self.dim}: {self.shape} "
                 f"(world size: {size})"
