@@ -19,6 +19,7 @@ __all__ = ["factored", "solved"]
 
 # The names of a routine, and the integers that it takes.
 NAMES = (("scipy_{}_64_", np.int64), ("{}_64_", np.int64), ("{}_", np.int32))
+ARGUMENTS = {"getrf": 6, "getrs": 10}
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 # Smaller matrices in larger batches are sooner done by loops over columns of them all.
 WIDE, FEW = 16, 8
@@ -32,6 +33,8 @@ def routine(name: str) -> tuple[Callable[..., Any], Any] | None:
             found = getattr(library, form.format(name), None)
             if found is not None:
                 found.restype = None
+                # All that routines take are addresses, and lengths of texts after them.
+                found.argtypes = [ctypes.c_void_p] * ARGUMENTS[name[1:]]
                 return found, integer
     return None
 
@@ -54,6 +57,12 @@ def by_row(columns: Any, shape: tuple[int, ...]) -> Any:
     return np.ascontiguousarray(columns.swapaxes(1, 2)).reshape(shape)
 
 
+def addresses(array: Any) -> range:
+    """Where each entry of the first axis lies."""
+    start, step = array.ctypes.data, array.strides[0]
+    return range(start, start + len(array) * step, step)
+
+
 def factored(array: Any) -> tuple[Any, Any, Any] | None:
     """(L and U in one matrix, pivots, info) of each matrix; None where there is no routine."""
     batch, (rows, columns) = array.shape[:-2], array.shape[-2:]
@@ -66,13 +75,9 @@ def factored(array: Any) -> tuple[Any, Any, Any] | None:
     work = by_column(array, batch)
     pivots, info = np.empty((count, rank), integer), np.zeros(count, integer)
     m, n = np.array(rows, integer), np.array(columns, integer)
-    sizes = [ctypes.c_void_p(size.ctypes.data) for size in (m, n, m)]
-    for at in range(count):
-        call(
-            sizes[0], sizes[1], ctypes.c_void_p(work.ctypes.data + at * work.strides[0]), sizes[2],
-            ctypes.c_void_p(pivots.ctypes.data + at * pivots.strides[0]),
-            ctypes.c_void_p(info.ctypes.data + at * info.strides[0]),
-        )  # fmt: skip
+    tall, wide = m.ctypes.data, n.ctypes.data
+    for matrix, order, state in zip(*map(addresses, (work, pivots, info)), strict=True):
+        call(tall, wide, matrix, tall, order, state)
     return (
         by_row(work, array.shape),
         pivots.reshape((*batch, rank)).astype(np.int32),
@@ -94,14 +99,8 @@ def solved(factors: Any, pivots: Any, values: Any, adjointed: bool) -> Any:
     order = np.broadcast_to(pivots, batch + pivots.shape[-1:]).reshape(count, -1)
     order = order.astype(integer, order="C")
     n, nrhs, info = np.array(size, integer), np.array(width, integer), np.zeros((), integer)
-    places = [ctypes.c_void_p(number.ctypes.data) for number in (n, nrhs, info)]
-    form = ctypes.c_char_p(b"C" if adjointed else b"N")
-    for at in range(count):
-        call(
-            form, places[0], places[1],
-            ctypes.c_void_p(matrices.ctypes.data + at * matrices.strides[0]), places[0],
-            ctypes.c_void_p(order.ctypes.data + at * order.strides[0]),
-            ctypes.c_void_p(result.ctypes.data + at * result.strides[0]), places[0], places[2],
-            ctypes.c_size_t(1),
-        )  # fmt: skip
+    form = np.array(b"C" if adjointed else b"N")
+    whole, several, state, how = [x.ctypes.data for x in (n, nrhs, info, form)]
+    for matrix, pivot, columns in zip(*map(addresses, (matrices, order, result)), strict=True):
+        call(how, whole, several, matrix, whole, pivot, columns, whole, state, 1)
     return by_row(result, batch + values.shape[-2:])

@@ -133,9 +133,10 @@ def overload_call(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
         state = LOCAL.state
         if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
             return call_function_mode(state, op, args, kwargs)
-    handled, value = try_function_override(op, args, kwargs)
-    if handled:
-        return value
+    if kwargs or not all(map(is_plain, args)):
+        handled, value = try_function_override(op, args, kwargs)
+        if handled:
+            return value
     try:
         bound = op.bind(*args, **kwargs)
     except TypeError:
@@ -246,6 +247,14 @@ def try_function_override(
 
 # What most arguments are that are no tensors, and what never overrides a function.
 ORDINARY = frozenset((bool, int, float, str, tuple, list, type(None)))
+
+
+def is_plain(value: object) -> bool:
+    """Whether nothing in an argument can override a function; lists are looked into."""
+    cls = type(value)
+    if cls is list or cls is tuple:
+        return all(map(is_plain, value))  # type: ignore[call-overload]
+    return cls in PLAIN or cls in ORDINARY
 
 
 def overridable(function: Function) -> Function:

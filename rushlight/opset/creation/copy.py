@@ -316,8 +316,11 @@ def to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any
 
 def to(self: Any, *args: Any, **kwargs: Any) -> Any:
     """The tensor with another dtype, device or memory format; itself when nothing changes."""
-    if args and args[0] is self._dtype and len(args) == 1 and not kwargs and not PROCESS.special:
-        return self
+    if len(args) == 1 and type(args[0]) is dtypes.dtype and not kwargs and not PROCESS.special:
+        if args[0] is self._dtype:
+            return self
+        if type(self) in PLAIN:
+            return call(_to_copy, (self, args[0], None, None, None, False, None))
     return named_conversion(self, *args, **kwargs)
 
 

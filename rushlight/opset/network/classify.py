@@ -465,13 +465,14 @@ def cross_entropy_samples(make: Any) -> Any:
 
 
 def small_cross_entropy(logits: Any, labels: Any, reduction: int, ignore_index: int) -> Any:
-    """(loss, log of softmax, total weight) of a small batch of plain labels; None for any other."""
-    if not is_small_matrix(logits, 1):
-        return None
+    """(loss, log of softmax, total weight) of a batch of plain labels; None for any other."""
     rows = rows_of(logits, labels, None, ignore_index)
     if rows is None:
         return None
-    scores = small_log_softmax(logits)
+    if is_small_matrix(logits, 1):
+        scores = small_log_softmax(logits)
+    else:
+        scores = find("_log_softmax").array_kernel(np, logits, 1, False)
     value, total = small_nll(scores, labels, rows, reduction)
     return value, scores, total
 

@@ -17,6 +17,7 @@ from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.reduction.reduce import one_axis
+from rushlight.opset.large import LARGE
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, sample
 
@@ -76,9 +77,11 @@ def row_sums(matrix: Any) -> Any:
 
 
 def is_small_matrix(array: Any, dim: int) -> bool:
-    """The shape met most: rows to normalise, short enough for plain sums to be accurate."""
+    """The shape met most: rows to normalise, short enough for plain sums to be accurate. On more
+    elements native code is sooner."""
     return (
         array.ndim == 2
+        and array.size < LARGE
         and (dim == 1 or dim == -1)
         and array.dtype.char in "fd"
         and 0 < array.shape[1] <= 128

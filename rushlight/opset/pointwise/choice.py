@@ -331,20 +331,6 @@ def check_lerp(common: dtype, args: tuple[Any, ...]) -> None:
             )
 
 
-lerp = pointwise(
-    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    scalar=lerp_text,
-    numbers=False,
-    dtypes=is_inexact,
-    kernel_name="lerp_kernel_tensor",
-    check=check_lerp,
-    node_index=1,
-    vjp={
-        "self": lambda grad, weight: grad * conj(1 - weight),
-        "end": lambda grad, weight: grad * conj(weight),
-        "weight": lambda grad, self, end: grad * conj(end - self),
-    },
-)
 pointwise(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2), make(2, dtype=dtypes.float64), 0.5))],
@@ -362,6 +348,20 @@ pointwise(
         (make(3, 4), make(4), 0.75),
         (make(), make(), 0.5),
     ),
+)
+lerp = pointwise(
+    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    scalar=lerp_text,
+    numbers=False,
+    dtypes=is_inexact,
+    kernel_name="lerp_kernel_tensor",
+    check=check_lerp,
+    node_index=1,
+    vjp={
+        "self": lambda grad, weight: grad * conj(1 - weight),
+        "end": lambda grad, weight: grad * conj(weight),
+        "weight": lambda grad, self, end: grad * conj(end - self),
+    },
 )
 
 

@@ -6,6 +6,7 @@ its gradient needs; a mean is a sum and a divisor that depends on the place only
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ def half_kernel(kernel: Any, padding: Any) -> str:
 class Pooling:
     """The options of a pooling op, one number per dim, and the sizes they lead to."""
 
-    __slots__ = ("count", "dilation", "kernel", "padding", "stride", "up")
+    __slots__ = ("count", "dilation", "kept", "kernel", "padding", "stride", "up")
 
     def __init__(
         self, name: str, count: int, kernel: Any, stride: Any, padding: Any, dilation: Any, up: bool
@@ -102,6 +103,8 @@ class Pooling:
         text = "either be" if count == 2 or name.startswith("max") else "be"
         self.count = count
         self.up = up
+        # The windows over the sizes that were met last.
+        self.kept: Any = None
         self.kernel = filled(name, count, kernel, "kernel_size", text)
         given = isinstance(stride, int) or len(stride)
         some = f"{text} omitted,"
@@ -116,11 +119,16 @@ class Pooling:
 
     def windows(self, shape: Any) -> Any:
         """The windows over every axis of an input of this shape."""
-        given = (
-            shape[-self.count :], self.sizes(shape), self.kernel, self.stride, self.padding,
-            self.dilation,
-        )  # fmt: skip
-        return [regular(*entry) for entry in zip(*given, strict=True)]
+        kept = self.kept
+        if kept is None or kept[0] != shape[-self.count :]:
+            given = (
+                shape[-self.count :], self.sizes(shape), self.kernel, self.stride, self.padding,
+                self.dilation,
+            )  # fmt: skip
+            made = tuple([regular(*entry) for entry in zip(*given, strict=True)])
+            # One store for all threads.
+            kept = self.kept = (shape[-self.count :], made)
+        return kept[1]
 
     def check(self, name: str, self_: Any, places: list[Any]) -> None:
         """Refuse options and sizes that leave nothing to pool."""
@@ -168,6 +176,16 @@ class Pooling:
                 f"Given input size: ({given}). Calculated output size: ({wanted}). Output size is "
                 "too small"
             )
+
+
+def pooling_of(name: str, count: int, *options: Any) -> Pooling:
+    """The `Pooling` of a call's options, which may be lists."""
+    return same_pooling(name, count, *[tuple(o) if type(o) is list else o for o in options])
+
+
+@lru_cache(maxsize=256)
+def same_pooling(name: str, count: int, *options: Any) -> Pooling:
+    return Pooling(name, count, *options)
 
 
 def check_rank(self: Any, count: int) -> None:
@@ -253,7 +271,7 @@ def define_maximum(count: int) -> None:
     checked = name if count == 2 else f"{name}_with_indices_out_cpu_template"
 
     def find(kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
-        return Pooling(name, count, kernel_size, stride, padding, dilation, ceil_mode)
+        return pooling_of(name, count, kernel_size, stride, padding, dilation, ceil_mode)
 
     def places(
         self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
@@ -502,18 +520,31 @@ def divisors(pooling: Pooling, shape: Any, include_pad: bool, override: Any, dty
     """What the sum over each window is divided by."""
     if override is not None:
         return np.array(override, dtype)
-    found: Any = np.ones((1,) * pooling.count, np.int64)
-    places = pooling.sizes(shape)
-    for axis in range(-pooling.count, 0):
-        size, width = shape[axis], pooling.padding[axis]
-        starts = np.arange(places[axis]) * pooling.stride[axis] - width
-        ends = np.minimum(starts + pooling.kernel[axis], size + width)
+    return window_sizes(
+        tuple(pooling.sizes(shape)), tuple(shape[-pooling.count :]), tuple(pooling.kernel),
+        tuple(pooling.stride), tuple(pooling.padding), include_pad, dtype,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def window_sizes(
+    places: Any, shape: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, dtype: Any
+) -> Any:
+    """How many elements, or places of padding, each window has."""
+    count = len(shape)
+    found: Any = np.ones((1,) * count, np.int64)
+    for axis in range(-count, 0):
+        size, width = shape[axis], padding[axis]
+        starts = np.arange(places[axis]) * stride[axis] - width
+        ends = np.minimum(starts + kernel[axis], size + width)
         if not include_pad:
             starts, ends = np.maximum(starts, 0), np.minimum(ends, size)
-        lengths = [1] * pooling.count
+        lengths = [1] * count
         lengths[axis] = len(starts)
         found = found * (ends - starts).reshape(lengths)
-    return found.astype(dtype)
+    found = found.astype(dtype)
+    # One number for all divides sooner.
+    return found.reshape(-1)[0] if found.size and (found == found.flat[0]).all() else found
 
 
 def divided(total: Any, divisor: Any) -> Any:
@@ -558,7 +589,7 @@ def define_mean(count: int) -> None:
         self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
         divisor_override: Any,
     ) -> Any:  # fmt: skip
-        pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
+        pooling = pooling_of(name, count, kernel_size, stride, padding, 1, ceil_mode)
         found = check_mean(self, count, pooling, divisor_override)
         check_mean_dtype(name + frame, count, self._dtype)
         return found
@@ -586,7 +617,7 @@ def define_mean(count: int) -> None:
         xp: Any, self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
         count_include_pad: bool, divisor_override: Any,
     ) -> Any:  # fmt: skip
-        pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
+        pooling = pooling_of(name, count, kernel_size, stride, padding, 1, ceil_mode)
         source = widen(self)
         total = box_sum(source, pooling.windows(self.shape))
         by = divisors(pooling, self.shape, count_include_pad, divisor_override, source.dtype)
@@ -618,7 +649,7 @@ def define_mean(count: int) -> None:
         grad_output: Any, self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
         divisor_override: Any,
     ) -> None:  # fmt: skip
-        pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
+        pooling = pooling_of(name, count, kernel_size, stride, padding, 1, ceil_mode)
         found = check_mean(self, count, pooling, divisor_override)
         check_gradient(grad_output, (*sizes_of(self)[:-count], *found))
         check_mean_dtype(f"{name}_backward{frame}", count, self._dtype)
@@ -628,7 +659,7 @@ def define_mean(count: int) -> None:
         xp: Any, grad_output: Any, self: Any, kernel_size: Any, stride: Any, padding: Any,
         ceil_mode: bool, count_include_pad: bool, divisor_override: Any,
     ) -> Any:  # fmt: skip
-        pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
+        pooling = pooling_of(name, count, kernel_size, stride, padding, 1, ceil_mode)
         source = widen(grad_output)
         by = divisors(pooling, self.shape, count_include_pad, divisor_override, source.dtype)
         result = box_spread(divided(source, by), pooling.windows(self.shape))

@@ -8,7 +8,8 @@ kernel's sizes, not with their product, and no Python loop runs over places.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,16 @@ class Windows:
             else:
                 yield tap, inside, places[inside]
 
+    def is_whole(self, entry: tuple[int, Any, Any]) -> bool:
+        """Whether a tap is one of every window."""
+        return type(entry[1]) is slice and entry[1].stop - entry[1].start == len(self)
+
     def first_taps(self) -> Any:
         """The first tap of each window that lies inside."""
         return np.maximum(-(self.starts // self.step), 0)
 
 
+@lru_cache(maxsize=256)
 def regular(
     size: int, places: int, kernel: int, stride: int, padding: int, dilation: int = 1
 ) -> Windows:
@@ -94,20 +100,26 @@ def add_along(target: Any, axis: int, index: Any, values: Any) -> None:
     target[along(axis, target.ndim, index)] += values
 
 
-def box_sum(array: Any, windows: list[Windows]) -> Any:
+def box_sum(array: Any, windows: Sequence[Windows]) -> Any:
     """Sums over boxes of the trailing axes."""
     for axis in range(-1, -len(windows) - 1, -1):
         plan = windows[axis]
         sizes = list(array.shape)
         sizes[axis] = len(plan)
-        result = np.zeros(sizes, array.dtype)
-        for _, outer, inner in plan.taps:
+        result, taps = None, plan.taps
+        if taps and plan.is_whole(taps[0]):
+            # -0.0 + 0.0 is 0.0.
+            result = array[along(axis, array.ndim, taps[0][2])] + array.dtype.type(0)
+            taps = taps[1:]
+        else:
+            result = np.zeros(sizes, array.dtype)
+        for _, outer, inner in taps:
             result[along(axis, array.ndim, outer)] += array[along(axis, array.ndim, inner)]
         array = result
     return array
 
 
-def box_spread(array: Any, windows: list[Windows]) -> Any:
+def box_spread(array: Any, windows: Sequence[Windows]) -> Any:
     """The adjoint of `box_sum`: every value is added to all places of its box."""
     for axis in range(-len(windows), 0):
         plan = windows[axis]
@@ -124,7 +136,7 @@ def lowest_of(dtype: Any) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def box_maximum(array: Any, windows: list[Windows]) -> tuple[Any, Any]:
+def box_maximum(array: Any, windows: Sequence[Windows]) -> tuple[Any, Any]:
     """Maxima over boxes of the trailing axes, and where in the flattened axes they lie.
 
     The first of equal values is named; of NaNs, which count as largest, the last one.
@@ -145,10 +157,18 @@ def box_maximum(array: Any, windows: list[Windows]) -> tuple[Any, Any]:
         shape = [1] * rank
         shape[axis] = len(plan)
         start = start + (plan.first_taps() * weight).astype(dtype).reshape(shape)
-        result = np.full(sizes, lowest_of(best.dtype), best.dtype)
-        found = np.empty(sizes, dtype)
-        found[...] = start
-        for tap, outer, inner in plan.taps:
+        taps = plan.taps
+        if taps and taps[0][0] == 0 and plan.is_whole(taps[0]):
+            # The first taps are those of all windows: what there is to begin with.
+            inner = along(axis, best.ndim, taps[0][2])
+            result = best[inner].copy()
+            found = np.zeros(sizes, dtype) if codes is None else codes[inner].copy()
+            taps = taps[1:]
+        else:
+            result = np.full(sizes, lowest_of(best.dtype), best.dtype)
+            found = np.empty(sizes, dtype)
+            found[...] = start
+        for tap, outer, inner in taps:
             into = along(axis, best.ndim, outer)
             values, seen = best[along(axis, best.ndim, inner)], result[into]
             larger = values > seen
@@ -157,15 +177,25 @@ def box_maximum(array: Any, windows: list[Windows]) -> tuple[Any, Any]:
             code: Any = dtype(tap * weight)
             if codes is not None:
                 code = codes[along(axis, best.ndim, inner)] + code
-            found[into] = np.maximum(found[into], larger.view(np.uint8) * code)
-            result[into] = np.maximum(seen, values)
+            earlier = found[into]
+            np.maximum(earlier, larger.view(np.uint8) * code, out=earlier)
+            np.maximum(seen, values, out=seen)
+            if type(outer) is not slice:
+                found[into], result[into] = earlier, seen
         best, codes = result, found
         weight *= plan.count
     return best.astype(array.dtype, copy=False), flat_places(codes, windows)
 
 
-def flat_places(codes: Any, windows: list[Windows]) -> Any:
+def flat_places(codes: Any, windows: Sequence[Windows]) -> Any:
     """Taps of boxes as positions in the flattened trailing axes."""
+    offsets, origin = flat_tables(tuple(windows))
+    return np.take(offsets, codes) + origin
+
+
+@lru_cache(maxsize=64)
+def flat_tables(windows: tuple[Windows, ...]) -> tuple[Any, Any]:
+    """(the offset of each code, where each box begins) in the flattened trailing axes."""
     rank = len(windows)
     origin: Any = np.zeros((1,) * rank, np.int64)
     offsets: Any = np.zeros((1,) * rank, np.int64)
@@ -178,4 +208,4 @@ def flat_places(codes: Any, windows: list[Windows]) -> Any:
         shape[axis] = plan.count
         offsets = offsets + (np.arange(plan.count) * (plan.step * step)).reshape(shape)
         step *= plan.size
-    return np.take(offsets.reshape(-1), codes) + origin
+    return offsets.reshape(-1), origin
