@@ -347,25 +347,24 @@ def tensor_backward(
     """Accumulate this tensor's gradient into the leaves it was computed from."""
     if (
         type(self) is Tensor
-        and (gradient is None or is_plain_gradient(gradient, self))
         and inputs is None
         and not create_graph
         and (not PROCESS.special or not LOCAL.state.counted)
         and self._node is not None
         and self._view is None
         and self._unusual is None
-        and (gradient is not None or self._array.size == 1)
+        and (self._array.size == 1 if gradient is None else is_plain_gradient(gradient, self))
         and self._dtype.is_floating_point
     ):
         if gradient is None:
             one = np.empty(self._array.shape, self._dtype.np)
             one.fill(1)
             gradient = wrap(one, self._dtype)
-        root, number, keep_graph = self._node, self._output_nr, bool(retain_graph)
+        keep_graph = bool(retain_graph)
         if not config.backward_programs or not run_known(
-            root, number, gradient, keep_graph, LOCAL.state
+            self._node, self._output_nr, gradient, keep_graph, LOCAL.state
         ):
-            run_root(root, number, gradient, keep_graph)
+            run_root(self._node, self._output_nr, gradient, keep_graph)
         return
     if type(self) is not Tensor:
         from rushlight.core.dispatch import try_function_override

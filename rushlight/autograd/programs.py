@@ -166,10 +166,11 @@ def run_program(
     state: ThreadState,
 ) -> None:
     answers = program.run(grad._array, *arrays)
-    for node in nodes:
-        if keep_graph:
+    if keep_graph:
+        for node in nodes:
             node.note_run()
-        else:
+    else:
+        for node in nodes:
             node.release()
     alone = PROCESS.threads == 1
     held = []

@@ -16,8 +16,8 @@ from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.opset.kinds import OPAQUE, Spec
-from rushlight.opset.reduction.reduce import one_axis
 from rushlight.opset.large import LARGE
+from rushlight.opset.reduction.reduce import one_axis
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, sample
 
@@ -81,11 +81,10 @@ def is_small_matrix(array: Any, dim: int) -> bool:
     elements native code is sooner."""
     return (
         array.ndim == 2
-        and array.size < LARGE
         and (dim == 1 or dim == -1)
         and array.dtype.char in "fd"
-        and 0 < array.shape[1] <= 128
-        and array.shape[0] > 0
+        and array.shape[1] <= 128
+        and 0 < array.size < LARGE
     )
 
 
