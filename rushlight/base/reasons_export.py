@@ -190,7 +190,8 @@ EXPORT_REASONS: dict[str, Reason] = {
     ),
     "RL1587": Reason(
         "A C library cannot hold {what}",
-        "In C there are loops, products of matrices, rows of tables, views, writes and sizes.",
+        "In C there are loops, products, windows, recurrent layers, sorting, choices of elements, "
+        "views, writes and sizes.",
         "Write the model with such ops, or use the package from Python.",
     ),
     "RL1588": Reason(

@@ -10,6 +10,7 @@ from typing import Any
 
 from rushlight.base.errors import error
 from rushlight.deploy.csource import CSource
+from rushlight.deploy.csteps import decompositions
 from rushlight.deploy.targets import Target, find_target
 from rushlight.deploy.units import Units, is_worth_it
 from rushlight.deploy.writing import facts_of, flat_module, written_state
@@ -35,7 +36,7 @@ def write_c_library(
         raise ValueError(f"name has to be a name of C, got {name!r}")
     compiler = find_compiler()
     wanted = find_target(target)
-    made = program.run_decompositions({})
+    made = program.run_decompositions(decompositions())
     units = Units([wanted])
     units.fast = False
     units.add(flat_module(made))

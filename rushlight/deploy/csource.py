@@ -11,13 +11,14 @@ import ast
 import re
 from typing import Any
 
-from rushlight.base.errors import error
 from rushlight.codegen.extents import Extent
 from rushlight.codegen.inplace import Touch, copied
 from rushlight.codegen.loops import Buffer
 from rushlight.codegen.program import Call, Name, Product, Value
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype
+from rushlight.deploy.ckernels import NEEDS, kernel_text
+from rushlight.deploy.csteps import refuse, write_step
 from rushlight.deploy.ctext import RUNTIME, c_size, c_text, header_text
 from rushlight.deploy.units import UnitWriter
 from rushlight.export.leafchecks import shown_shape
@@ -31,10 +32,6 @@ DTYPES = {
          "bfloat16", "uint16", "uint32", "uint64")
     )
 }  # fmt: skip
-
-
-def refuse(what: str) -> Exception:
-    return error("RL1587", NotImplementedError, what=what)
 
 
 def numbers(values: Any) -> str:
@@ -57,6 +54,9 @@ class CSource:
         self.made: set[str] = set()
         self.declared: list[str] = []
         self.blocks = 0
+        # Kernels that the text calls: (name, dtype), and their texts.
+        self.kernels: dict[tuple[str, str | None], str] = {}
+        self.values = {name: value for value, name in self.program.tensors.items()}
         # Numbers of leaves, which are the inputs of the library, by their names in the program.
         self.leaves: dict[str, int] = {}
 
@@ -93,7 +93,9 @@ class CSource:
                 "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>",
                 f"#define BLOCKS {self.blocks}",
                 f"#define WIDE {attributes}",
+                f"#define VECTOR {32 if 'avx' in attributes else 16}",
                 RUNTIME,
+                *self.kernels.values(),
                 *externs,
                 f'__asm__(".section .data\\n.balign 64\\n{name}_weights:\\n'
                 f'.incbin \\"{name}_weights.bin\\"\\n.byte 0\\n.previous\\n");',
@@ -127,6 +129,13 @@ class CSource:
 
     def put(self, line: str) -> None:
         self.lines.append(line)
+
+    def need(self, name: str, dtype: str | None = None) -> None:
+        """Have a kernel in the text, after those that it calls."""
+        for other in NEEDS.get(name, ("view",)):
+            self.need(other, dtype if other == "order" else None)
+        if (name, dtype) not in self.kernels:
+            self.kernels[name, dtype] = kernel_text(name, dtype)
 
     # -- sizes -------------------------------------------------------------------------------------
 
@@ -300,27 +309,30 @@ class CSource:
         if call.views:
             # Its memory is that of its base.
             return
-        if str(call.op) == "aten.embedding.default":
-            self.pick_rows(call)
+        if str(call.op) == "aten.embedding.default" and self.pick_rows(call):
             return
         pair = copied(self.program, call)
-        if pair is None or pair[0].dtype is not pair[1].dtype:
-            raise refuse(f"a step that is {call.op}")
+        if pair is None:
+            write_step(self, call)
+            return
         target, source = pair
+        if target.dtype is not source.dtype:
+            raise refuse(f"a step that is {call.op}")
         if target.shape != source.shape:
             raise refuse("a write that broadcasts")
         to, origin = self.pointer(target), self.pointer(source)
         self.copy(to, target.strides, origin, source.strides, target.shape, target.dtype)
 
-    def pick_rows(self, call: Call) -> None:
+    def pick_rows(self, call: Call) -> bool:
+        """Rows of a table, where they and their numbers lie in order."""
         names = [*call.args[:2], *[Name(name) for name in call.results if name is not None]]
         found = [self.program.given.get(getattr(name, "name", "")) for name in names]
         table, picks, target = found
         if table is None or picks is None or target is None:
-            raise refuse("a choice of rows that is made of views")
+            return False
         for each in (picks, target):
             if self.sizes(each.strides) != self.sizes(geometry.contiguous_strides(each.shape)):
-                raise refuse("a choice of rows in another order of memory")
+                return False
         count: Any = 1
         for size in picks.shape:
             count *= size
@@ -331,6 +343,7 @@ class CSource:
             f"{', '.join(parts)}))"
         )
         self.put('    FAIL("a number of a row is outside of its table");')
+        return True
 
     def copy(
         self, to: str, to_steps: Any, origin: str, steps: Any, shape: Any, dtype: dtype
@@ -347,10 +360,9 @@ class CSource:
     def results(self) -> int:
         outputs = self.program.outputs
         given_away: set[str] = set()
-        by_name = {name: value for value, name in self.program.tensors.items()}
         for at, output in enumerate(outputs):
-            if isinstance(output, Name) and output.name in by_name:
-                self.result(at, by_name[output.name], given_away)
+            if isinstance(output, Name) and output.name in self.values:
+                self.result(at, self.values[output.name], given_away)
             elif isinstance(output, Extent) or type(output) is int:
                 self.number(at, self.size(output))
             elif isinstance(output, Name) and output.name in self.leaves:
