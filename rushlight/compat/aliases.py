@@ -18,6 +18,7 @@ from rushlight.compat.distributed_aliases import DISTRIBUTED
 from rushlight.compat.finder import ABSENT, REFUSES, Entry
 from rushlight.compat.jit_aliases import MODULES, NATIVE
 from rushlight.compat.public_aliases import PUBLIC_ALIASES, ROOT
+from rushlight.compat.quantization_aliases import HIDDEN_TOOLS, QUANTIZATION_ALIASES
 
 
 def same(module: str, names: str) -> dict[str, str]:
@@ -122,6 +123,7 @@ HIDDEN = frozenset(
         "torch.nn.parallel.parallel_apply",
         "torch.nn.parallel.replicate",
         *[f"torch._higher_order_ops.{name}" for name in _HOPS.split()],
+        *HIDDEN_TOOLS,
     )
 )
 
@@ -701,7 +703,7 @@ ALIASES: dict[str, Entry] = {
     },
     "torch._weights_only_unpickler": {"UnpicklingError": ".base.errors:CheckpointError"},
 }
-for _table in (PUBLIC_ALIASES, DISTRIBUTED, MODULES):
+for _table in (PUBLIC_ALIASES, QUANTIZATION_ALIASES, DISTRIBUTED, MODULES):
     for _path, _entry in _table.items():
         _known = ALIASES.get(_path)
         both = isinstance(_known, dict) and not isinstance(_entry, str)

@@ -99,50 +99,7 @@ STEP_FUNCTIONS = {
     f"torch.optim.{name}": named(".optim.functional", name) for name in _STEPS.split()
 }
 
-# Quantisation that is there, and what refuses when it is used.
-_QUANTIZATION = {
-    "*": ".quantization",
-    **named(".quantization.observers", "UniformQuantizationObserverBase"),
-    **refuse(
-        QUANTIZED,
-        "HistogramObserver QConfigMapping default_qat_qconfig float_qparams_weight_only_qconfig "
-        "fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig "
-        "get_default_qconfig_mapping prepare_qat quantize_qat",
-    ),
-}
-_QUANTIZED_MODULES = refuse(QUANTIZED, "Conv1d Conv2d Conv3d Embedding FloatFunctional Linear LSTM")
-
 PUBLIC_ALIASES: dict[str, Entry] = {
-    **dict.fromkeys(
-        (
-            "torch.ao.quantization",
-            "torch.ao.quantization.observer",
-            "torch.quantization",
-            "torch.ao.quantization.fake_quantize",
-            "torch.ao.quantization.qconfig",
-        ),
-        _QUANTIZATION,
-    ),
-    "torch.ao.nn.quantized": {
-        **_QUANTIZED_MODULES,
-        **named(".quantization.layers", "DeQuantize Linear Quantize"),
-    },
-    "torch.ao.nn.quantized.dynamic": {
-        **_QUANTIZED_MODULES,
-        "Linear": ".quantization.layers:DynamicLinear",
-        "LSTM": ".quantization.layers:LSTM",
-    },
-    "torch.ao.quantization.quantize_fx": refuse(
-        QUANTIZED, "convert_fx fuse_fx prepare_fx prepare_qat_fx"
-    ),
-    **dict.fromkeys(
-        (
-            "torch.nn.quantized",
-            "torch.ao.nn.intrinsic",
-            "torch.ao.nn.qat",
-        ),
-        _QUANTIZED_MODULES,
-    ),
     # ------------------------------------------------------------ names of modules that exist
     "torch.fft": named(".core.tensor", "Tensor"),
     "torch.jit": named(".jit.unit", "CompilationUnit"),

@@ -87,6 +87,12 @@ class DisableTorchFunctionSubclass(StateSwitch):
     excludes = LAYER_FUNCTION | USER_FUNCTION
 
 
+class EnableTorchFunctionSubclass(StateSwitch):
+    """`__torch_function__` of subclasses is called inside again: for kernels over tensors."""
+
+    admits = LAYER_FUNCTION | USER_FUNCTION
+
+
 class DisableTorchFunction(StateSwitch):
     """Neither `__torch_function__` of subclasses nor function modes are called inside."""
 

@@ -72,6 +72,8 @@ lift_fresh: Callable[[Any], Any] = unchanged
 # A function (level, op, *args) that batches an op, a refusal, or None.
 find_batch_rule: Callable[[OpOverload], Any] = nothing
 
+# Modules above the opset with operators of a namespace; they are imported on first use.
+namespace_modules: dict[str, tuple[str, ...]] = {}
 # The number of elements from which on operands are large.
 large_size: int = 0
 # A large array in another dtype, by native code; None where there is none.

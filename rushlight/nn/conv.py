@@ -107,12 +107,16 @@ class Plain(Convolution):
     """A convolution that slides a kernel over its input."""
 
     def forward(self, input: Any) -> Any:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+        """The convolution with another weight, as classes of users call it."""
         run = getattr(functions, f"conv{self.count}d")
         padding = self.padding
         if self.padding_mode != "zeros":
             input = functions.pad(input, self.explicit_padding(), self.padding_mode)
             padding = (0,) * self.count
-        return run(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return run(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def explicit_padding(self) -> list[int]:
         """Widths on both sides, last dim first, as `pad` takes them."""

@@ -13,6 +13,7 @@ import gc
 from importlib import import_module
 from typing import Any
 
+from rushlight.core import ports
 from rushlight.opset import where
 
 PACKAGE = "rushlight.opset."
@@ -74,7 +75,7 @@ def load_op(name: str) -> None:
 
 def load_namespace(name: str) -> None:
     """Import what defines the ops of a namespace beside aten."""
-    for module in NAMESPACES.get(name, ()):
+    for module in (*NAMESPACES.get(name, ()), *ports.namespace_modules.get(name, ())):
         import_module(module)
 
 

@@ -81,7 +81,7 @@ def packet(name: str, namespace: str = "aten") -> OpOverloadPacket:
     """The packet of a name; derives in-place packets. KeyError when there is none."""
     if namespace == "aten":
         families.load_op(name)
-    elif namespace not in PACKETS:
+    elif name not in PACKETS.get(namespace, ()):
         families.load_namespace(namespace)
     table = PACKETS.get(namespace, {})
     found = table.get(name)

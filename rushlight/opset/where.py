@@ -224,6 +224,7 @@ OPS: dict[str, str] = {
         is_neg polar real resolve_conj resolve_neg view_as_complex view_as_real
     """,
     "pointwise.fakequant": """
+        _fake_quantize_learnable_per_channel_affine _fake_quantize_learnable_per_tensor_affine
         _fake_quantize_per_tensor_affine_cachemask_tensor_qparams fake_quantize_per_channel_affine
         fake_quantize_per_channel_affine_cachemask
         fake_quantize_per_channel_affine_cachemask_backward fake_quantize_per_tensor_affine

@@ -29,10 +29,15 @@ __all__ = [
 ]  # fmt: skip
 
 QINT8, QUINT8, QINT32 = (dtypes.BY_NAME[name] for name in ("qint8", "quint8", "qint32"))
-# The integers that elements of a quantised dtype are, and the dtype's torch type.
+QUINT4X2 = dtypes.BY_NAME["quint4x2"]
+# The integers that elements of a quantised dtype are, and the dtype of each.
 INTEGERS = {QINT8: dtypes.int8, QUINT8: dtypes.uint8, QINT32: dtypes.int32}
 QUANTIZED = {integer: dtype for dtype, integer in INTEGERS.items()}
-LIMITS = {QINT8: (-128, 127), QUINT8: (0, 255), QINT32: (-(2**31), 2**31 - 1)}
+# Numbers of four bits lie in a byte each; `int_repr` puts two into one.
+INTEGERS[QUINT4X2] = dtypes.uint8
+LIMITS = {
+    QINT8: (-128, 127), QUINT8: (0, 255), QINT32: (-(2**31), 2**31 - 1), QUINT4X2: (0, 15),
+}  # fmt: skip
 # fbgemm: scales below this lose the numbers they stand for.
 SMALLEST_SCALE = float(np.float32(6.1e-5))
 
@@ -122,6 +127,10 @@ class QuantizedTensor(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if getattr(func, "namespace", "aten") != "aten":
+            # Operators of other namespaces are written for tensors as they are.
+            with DisableTorchFunctionSubclass():
+                return func(*args, **kwargs)
         name = name_of_called(func)
         rule = RULES.get(name)
         if rule is not None:
@@ -271,7 +280,9 @@ def hardtanh(self: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bo
 def onto_range(function: Any, signed: bool) -> Any:
     """A function whose results fill a known range, which has a scale of its own."""
 
-    def rule(self: Any) -> Any:
+    def rule(self: Any, inplace: bool = False) -> Any:
+        if inplace:
+            raise unsupported("an activation in place")
         least, most = LIMITS[self.dtype]
         scale = (2.0 if signed else 1.0) / (most - least + 1)
         zero_point = (least + most + 1) // 2 if signed else least
@@ -335,6 +346,7 @@ RULES: dict[str, Any] = {
     "clamp_": clamp_, "hardtanh": hardtanh, "cat": cat, "concat": cat, "equal": equal,
     "copy_": copy_, "fill_": fill_, "to": to,
     "sigmoid": onto_range(functions.sigmoid, signed=False),
+    "hardsigmoid": onto_range(functions.hardsigmoid, signed=False),
     "tanh": onto_range(functions.tanh, signed=True),
     **{name: getattr(QuantizedTensor, name) for name in ("dequantize", "item", "numpy", "tolist")},
     **dict.fromkeys(("float", "double", "half", "bfloat16"), to_floats),
@@ -410,11 +422,15 @@ def choose_qparams(
     least: float, most: float, lowest: int, highest: int, preserve_zero: bool = False
 ) -> tuple[float, int]:
     """The scale and zero point by which `lowest` to `highest` span the numbers, zero among them."""
-    least, most = min(float(least), 0.0), max(float(most), 0.0)
-    if preserve_zero:
-        # Symmetric: as many steps to either side of zero.
-        bound = max(abs(least / lowest), abs(most / highest))
-        least, most = bound * lowest, bound * highest
+    least, most = float(least), float(most)
+    # torch: numbers of one sign have no middle to keep.
+    symmetric = preserve_zero and least < 0 < most
+    if symmetric:
+        # As many steps to either side of zero.
+        half = (highest - lowest) // 2
+        bound = max(abs(least / (half + 1)), abs(most / half))
+        least, most = -bound * (half + 1), bound * half
+    least, most = min(least, 0.0), max(most, 0.0)
     scale = (most - least) / (highest - lowest)
     with np.errstate(all="ignore"):
         if np.float32(scale) == 0 or np.isinf(np.float32(1) / np.float32(scale)):
@@ -432,7 +448,7 @@ def choose_qparams(
     error_least = abs(lowest) - abs(least / scale)
     error_most = abs(highest) - abs(most / scale)
     start = from_least if error_least < error_most else from_most
-    if preserve_zero and least < 0 < most:
+    if symmetric:
         start = (lowest + highest) / 2
     return scale, int(np.rint(np.clip(start, lowest, highest)))
 

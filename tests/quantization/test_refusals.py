@@ -1,4 +1,4 @@
-"""What quantisation does not do, it says; numbers are compared in tests/compat/recorded."""
+"""What quantisation does not do, it says; numbers are compared in test_programs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from rushlight.base.errors import MissingFeature
 
 
 def test_layers_that_cannot_be_quantised_are_refused():
-    model = torch.nn.Sequential(q.QuantStub(), torch.nn.Conv2d(1, 1, 1)).eval()
+    model = torch.nn.Sequential(q.QuantStub(), torch.nn.LSTM(2, 2)).eval()
     model.qconfig = q.default_qconfig
-    watched = q.prepare(model)
-    watched(torch.ones(1, 1, 2, 2))
-    with pytest.raises(MissingFeature, match="convert of Conv2d"):
-        q.convert(watched)
-    with pytest.raises(MissingFeature, match="quantize_dynamic of GRU"):
-        q.quantize_dynamic(torch.nn.Sequential(torch.nn.GRU(2, 2)), {torch.nn.GRU})
-    with pytest.raises(MissingFeature, match="float16"):
-        q.quantize_dynamic(model, dtype=torch.float16)
+    with pytest.raises(MissingFeature, match="static quantisation of LSTM"):
+        q.prepare(model)
+    with pytest.raises(MissingFeature, match="reference modules"):
+        q.convert(model, is_reference=True)
+    with pytest.raises(ValueError, match="Don't know how to quantize"):
+        q.quantize_dynamic(model, dtype=torch.qint32)
 
 
 def test_an_observer_instance_is_no_configuration():
@@ -43,5 +41,19 @@ def test_the_model_itself_stays_as_it_is():
 def test_sums_stay_exact_however_long_they_are():
     weight = torch.full((1, 4000), 1.0)
     layer = q.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(4000, 1, bias=False)))[0]
-    layer.quantized = torch.quantize_per_tensor(weight, 1 / 127, 0, torch.qint8)
+    layer.set_weight_bias(torch.quantize_per_tensor(weight, 1 / 127, 0, torch.qint8), None)
     assert layer(torch.ones(2, 4000)).tolist() == [[pytest.approx(4000.0, rel=1e-6)]] * 2
+
+
+def test_wrong_operands_of_operators_are_told():
+    packed = torch.ops.quantized.linear_prepack(
+        torch.quantize_per_tensor(torch.ones(2, 3), 0.1, 0, torch.qint8), None
+    )
+    with pytest.raises(NotImplementedError, match="quantized::linear"):
+        torch.ops.quantized.linear(torch.ones(2, 3), packed, 0.1, 0)
+    with pytest.raises(RuntimeError, match=r"torch\.qint8"):
+        torch.ops.quantized.linear_prepack(torch.ones(2, 3), None)
+    one = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)
+    other = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8)
+    with pytest.raises(RuntimeError, match="same data type"):
+        torch.ops.quantized.add(one, other, 0.1, 0)

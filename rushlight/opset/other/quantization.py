@@ -32,8 +32,15 @@ def quantizer_of(name: str, value: Any, by_channel: bool | None = None) -> Any:
 
 def int_repr(input: Any) -> Any:
     """The integers that a quantised tensor holds, in memory of their own."""
-    quantizer_of("int_repr", input)
-    return input.as_subclass(Tensor).clone()
+    made = quantizer_of("int_repr", input)
+    integers = input.as_subclass(Tensor)
+    if made.dtype.name != "quint4x2":
+        return integers.clone()
+    # Two numbers a byte, the first in the lower half; the last byte of a row may hold one.
+    low, high = integers[..., ::2], integers[..., 1::2]
+    packed = low.clone()
+    packed[..., : high.shape[-1]] += high << 4
+    return packed
 
 
 def q_scale(input: Any) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
+from rushlight.core.op import refuse
 from rushlight.core.tensor import strides_of
 from rushlight.opset.kinds import GATHER, Spec
 from rushlight.opset.registry import composite, op
@@ -36,11 +37,15 @@ def specs(self: Any) -> Any:
     return Spec(self.shape, self._dtype, strides), Spec(self.shape, dtypes.bool_, strides)
 
 
-def quantized(array: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Any:
+def quantized(
+    array: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int, whole: bool = True
+) -> Any:
     """(values, mask); scale and zero point are float32 arrays that broadcast."""
     values = array.astype(np.float32) if array.dtype.itemsize < 4 else array
     with np.errstate(all="ignore"):
-        steps = zero_point + np.rint(values * (np.float32(1) / scale))
+        steps = values * (np.float32(1) / scale)
+        # Zero points that are no whole numbers are part of what is rounded.
+        steps = np.rint(steps + zero_point) if not whole else zero_point + np.rint(steps)
         mask = (steps >= quant_min) & (steps <= quant_max)
         # NaN becomes the least value.
         kept = np.fmin(np.fmax(steps, quant_min), quant_max)
@@ -207,7 +212,8 @@ def _(
     shape = [1] * self.ndim
     shape[axis] = -1
     step, zero = (value.astype(xp.float32).reshape(shape) for value in (scale, zero_point))
-    return quantized(self, step, zero, quant_min, quant_max)
+    whole = zero_point.dtype.kind != "f"
+    return quantized(self, step, zero, quant_min, quant_max, whole)
 
 
 for kind in ("tensor", "channel"):
@@ -254,6 +260,122 @@ def per_tensor_of_tensors(
 )
 def per_channel(self: Any, *args: Any) -> Any:
     return aten.fake_quantize_per_channel_affine_cachemask(self, *args)[0]
+
+
+# -- scales that are learnt -----------------------------------------------------------------------
+
+
+def steps_of(self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Any:
+    """What numbers become before they are cut, and the rounded zero point; over ops."""
+    start = zero_point.round().clamp(quant_min, quant_max)
+    return (self * scale.reciprocal()).round() + start, start
+
+
+def aligned(value: Any, like: Any, axis: int | None) -> Any:
+    """A scale or a zero point so that it broadcasts."""
+    shape = [1] * like.dim()
+    if axis is not None:
+        shape[axis] = -1
+    return value.reshape(shape)
+
+
+def summed(value: Any, to: Any, axis: int | None) -> Any:
+    if axis is None:
+        return value.sum().reshape(to)
+    others = [dim for dim in range(value.dim()) if dim != axis % value.dim()]
+    return (value.sum(others) if others else value).reshape(to)
+
+
+def learning(axis: int | None, given: Any, limits: tuple[int, int], factor: float) -> Any:
+    """Gradients of input, scale and zero point, before they are summed over what shares them."""
+    grad, self, scale, zero_point = given
+    step, zero = aligned(scale, self, axis), aligned(zero_point, self, axis)
+    steps, start = steps_of(self, step, zero, *limits)
+    below, above = steps < limits[0], steps > limits[1]
+    outside = below | above
+    kept = (steps - start) * step
+    cut = steps.clamp(*limits) - start
+    of_scale = aten.where(outside, cut, (kept - self) * step.reciprocal())
+    of_zero = aten.where(outside, -step, aten.zeros_like(step))
+    return grad * ~outside, grad * of_scale * factor, grad * of_zero * factor
+
+
+LEARNT = "Tensor self, Tensor scale, Tensor zero_point"
+LEARNING: dict[str, Any] = {
+    "kind": GATHER.checked, "function": True, "method": False, "out": False,
+    "jvp": refuse("torch has no forward formula for scales that are learnt"),
+    "batch": refuse("torch has no batching rule for scales that are learnt"),
+}  # fmt: skip
+learnable_tensor = op(
+    f"_fake_quantize_learnable_per_tensor_affine({LEARNT}, {LIMITS}, "
+    "float grad_factor=1.0) -> Tensor",
+    **LEARNING,
+)
+learnable_channel = op(
+    f"_fake_quantize_learnable_per_channel_affine({LEARNT}, int axis, {LIMITS}, "
+    "float grad_factor=1.0) -> Tensor",
+    **LEARNING,
+)
+
+
+@learnable_tensor.shape
+def _(self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int, factor: Any) -> Any:
+    check_limits(quant_min, quant_max)
+    check_dtype("fake_quantize_tensor_cachemask_kernel_type_handling", self)
+    return specs(self)[0]
+
+
+@learnable_tensor.kernel
+def _(
+    xp: Any, self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int, factor: Any
+) -> Any:
+    zero = xp.clip(xp.rint(zero_point.reshape(-1)[0]), quant_min, quant_max).astype(xp.float32)
+    return quantized(self, scale.reshape(-1)[0].astype(xp.float32), zero, quant_min, quant_max)[0]
+
+
+@learnable_tensor.vjp
+def _(
+    grad: Any, self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int,
+    grad_factor: float,
+) -> Any:  # fmt: skip
+    given = grad, self, scale, zero_point
+    parts = learning(None, given, (quant_min, quant_max), grad_factor)
+    return parts[0], *[summed(part, scale.shape, None) for part in parts[1:]]
+
+
+@learnable_channel.shape
+def _(
+    self: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int, factor: Any
+) -> Any:
+    for name, value in (("Scale", scale), ("Zero-point", zero_point)):
+        if value._dtype is not dtypes.float32:
+            found = value._dtype.scalar_type_name
+            raise RuntimeError(f"{name} must be Float, found {found}")
+    check_limits(quant_min, quant_max)
+    check_dtype("fake_quantize_channel_cachemask_cpu_type_handling", self)
+    return specs(self)[0]
+
+
+@learnable_channel.kernel
+def _(
+    xp: Any, self: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int,
+    factor: Any,
+) -> Any:  # fmt: skip
+    shape = [1] * self.ndim
+    shape[axis] = -1
+    zero = xp.clip(xp.rint(zero_point), quant_min, quant_max).astype(xp.float32).reshape(shape)
+    step = scale.astype(xp.float32).reshape(shape)
+    return quantized(self, step, zero, quant_min, quant_max)[0]
+
+
+@learnable_channel.vjp
+def _(
+    grad: Any, self: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int,
+    grad_factor: float,
+) -> Any:  # fmt: skip
+    given = grad, self, scale, zero_point
+    parts = learning(axis, given, (quant_min, quant_max), grad_factor)
+    return parts[0], *[summed(part, scale.shape, axis) for part in parts[1:]]
 
 
 # -- samples --------------------------------------------------------------------------------------
@@ -315,6 +437,23 @@ def channel_errors(make: Any) -> Any:
     yield RuntimeError, sample(make(3, 4), scale, zero_point, 0, 7, 0)
     yield IndexError, sample(make(3, 4), scale, zero_point, 5, 0, 7)
 
+
+def learnt_samples(make: Any) -> Any:
+    if make.dtype.is_floating_point:
+        scale = make(1, low=0.25, high=0.75)
+        yield sample(make(3, 4), scale, make(1, low=0.6, high=2.4), 0, 7)
+        yield sample(make.strided(3, 4), scale, make(1, low=0.6, high=2.4), -2, 3, 0.5)
+
+
+def learnt_channel_samples(make: Any) -> Any:
+    if make.dtype.is_floating_point:
+        scale = make(3, low=0.25, high=0.75)
+        yield sample(make(3, 4), scale, make(3, low=0.6, high=2.4), 0, 0, 7)
+        yield sample(make(2, 3), scale, make(3, low=0.6, high=2.4), 1, 0, 7, 0.5)
+
+
+learnable_tensor.samples = learnt_samples
+learnable_channel.samples = learnt_channel_samples
 
 for record in (by_numbers, per_tensor):
     record.samples, record.errors = number_samples, number_errors
