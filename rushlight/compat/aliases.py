@@ -271,6 +271,12 @@ ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ torch.utils
     "torch.utils._pytree": ".base.pytree",
     "torch.utils._cxx_pytree": ".base.pytree",
+    "torch.utils._foreach_utils": bare(
+        ".optim.grouping",
+        "_device_has_foreach_support _get_foreach_kernels_supported_devices "
+        "_get_fused_kernels_supported_devices _group_tensors_by_device_and_dtype "
+        "_has_foreach_support",
+    ),
     "torch.utils._mode_utils": same(".core.modes", "no_dispatch"),
     "torch.utils._python_dispatch": {
         **same(".core.modes", "TorchDispatchMode return_and_correct_aliasing"),

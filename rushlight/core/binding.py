@@ -151,8 +151,6 @@ def as_float(value: Any) -> Any:
     cls = type(value)
     if cls is float:
         return value
-    if cls is bool:
-        raise Mismatch
     if cls is int or isinstance(value, (np.integer, np.floating, int, float)):
         return float(value)
     if isinstance(value, Tensor) and value.dim() == 0 and value._dtype.category < 3:

@@ -14,6 +14,7 @@ from rushlight.base.naming import typename
 from rushlight.core.hooks import HookDict, RemovableHandle
 from rushlight.core.parameter import clear_gradient
 from rushlight.core.tensor import Tensor
+from rushlight.optim.grouping import group_tensors_by_device_and_dtype
 
 __all__ = [
     "Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook",
@@ -61,6 +62,7 @@ def with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             hook(optimizer, args, kwargs)
         return result
 
+    hooked_step.hooked = True  # type: ignore[attr-defined]
     return hooked_step
 
 
@@ -146,6 +148,16 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+
+    # torch: what libraries call where they set an optimiser up by hand.
+    profile_hook_step = staticmethod(with_step_hooks)
+    _group_tensors_by_device_and_dtype = staticmethod(group_tensors_by_device_and_dtype)
+
+    def _patch_step_function(self) -> None:
+        """Give the class's step its hooks, where it was put there afterwards."""
+        cls = type(self)
+        if not getattr(cls.step, "hooked", False):
+            cls.step = with_step_hooks(cls.step)  # type: ignore[method-assign]
 
     def _make_hook_tables(self) -> None:
         for name in HOOK_TABLES:

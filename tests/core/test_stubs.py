@@ -394,3 +394,10 @@ def test_the_quick_case_is_for_calls_without_a_dtype(name: str) -> None:
 def test_an_argument_by_another_name_before_one_by_its_own(call, same):
     x = torch.arange(6.0).reshape(2, 3)
     assert torch.equal(call(x), same(x))
+
+
+def test_truth_values_are_taken_as_numbers():
+    x = torch.ones(2)
+    assert torch.nn.functional.pad(x > 0, (1, 0), value=False).tolist() == [False, True, True]
+    assert torch.dropout(x, True, True).tolist() == [0.0, 0.0]
+    assert torch.nn.functional.threshold(x, True, False).tolist() == [0.0, 0.0]

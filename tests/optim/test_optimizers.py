@@ -475,3 +475,17 @@ def test_gradients_that_are_views_are_zeroed():
         layer.weight.grad = torch.ones(2, 1)[:1]
     torch.optim.SGD(layer.parameters(), 1.0).zero_grad(set_to_none=False)
     assert layer.weight.grad.tolist() == [[0.0]]
+
+
+def test_a_step_that_is_put_on_a_class_gets_its_hooks_when_asked():
+    class Late(torch.optim.Optimizer):
+        pass
+
+    seen = []
+    Late.step = lambda self: seen.append("step")
+    made = Late([torch.ones(1, requires_grad=True)], {})
+    made.register_step_pre_hook(lambda *args: seen.append("before"))
+    for _ in range(2):
+        made._patch_step_function()
+    made.step()
+    assert seen == ["before", "step"]
