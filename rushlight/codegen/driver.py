@@ -91,10 +91,14 @@ def lower(module: GraphModule, example_inputs: Sequence[Any] | None) -> Compiled
 
 
 def scheduled(
-    module: GraphModule, example_inputs: Sequence[Any] | None, converts_half: bool
+    module: GraphModule,
+    example_inputs: Sequence[Any] | None,
+    converts_half: bool,
+    runs_steps: bool = True,
 ) -> tuple[LoopProgram, list[Any]]:
-    """A graph's program, and its steps in the order and the groups that they run in."""
-    program = read_graph(module, example_inputs, converts_half)
+    """A graph's program, and its steps in the order and the groups that they run in; `runs_steps`:
+    those may call kernels of this process."""
+    program = read_graph(module, example_inputs, converts_half, runs_steps)
     schedule = fuse(live_steps(program.steps))
     shrink_buffers(schedule)
     return program, place_writes(program, schedule)

@@ -192,6 +192,8 @@ class LoopProgram:
         self.copies: set[Buffer] = set()
         # What products read and write, in the geometry that it has there.
         self.multiplied: set[Buffer] = set()
+        # Whether steps may call kernels that this process has.
+        self.runs_steps = True
         self.count = 0
         self.sizes = SizeReader(self.fresh)
 
@@ -264,9 +266,13 @@ class LoopProgram:
         if value.expr is not None and value.buffer is None and is_heavy(value.expr):
             self.realise(value)
 
+    def valued(self, expr: Expression, shape: Ints) -> Value:
+        """An expression over `shape` as a value with contiguous memory."""
+        return Value("", shape, geometry.contiguous_strides(shape), expr.dtype, expr)
+
     def stored(self, expr: Expression, shape: Ints) -> Expression:
         """An expression over `shape` computed once, into contiguous memory."""
-        value = Value("", shape, geometry.contiguous_strides(shape), expr.dtype, expr)
+        value = self.valued(expr, shape)
         self.realise(value)
         assert value.expr is not None
         return value.expr
@@ -759,10 +765,14 @@ def is_large(expr: Expression) -> bool:
 
 
 def read_graph(
-    module: GraphModule, example_inputs: Sequence[Any] | None, converts_half: bool = True
+    module: GraphModule,
+    example_inputs: Sequence[Any] | None,
+    converts_half: bool = True,
+    runs_steps: bool = True,
 ) -> LoopProgram:
     """The program of a GraphModule whose nodes carry `meta["val"]`."""
     program = LoopProgram(converts_half)
+    program.runs_steps = runs_steps
     examples = iter(() if example_inputs is None else example_inputs)
     given = [node for node in module.graph.nodes if node.op == "placeholder"]
     read_inputs(program, given, [node.meta.get("val", next(examples, None)) for node in given])

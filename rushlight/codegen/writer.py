@@ -18,6 +18,7 @@ from rushlight.codegen.llvm import ModuleText
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.plan import Plan, plan
 from rushlight.codegen.program import Call, LoopProgram, Name, Product
+from rushlight.codegen.steps import Native
 from rushlight.codegen.support import RUN_NAMES, Scratch
 from rushlight.core import geometry
 from rushlight.core.op import OpOverload
@@ -136,6 +137,8 @@ class RunWriter:
                 self.segment(item)
             elif isinstance(item, Product):
                 self.product(item)
+            elif isinstance(item, Native):
+                self.native_step(item)
             elif isinstance(item, Touch):
                 self.lines.append(f"touched({item.target.name})")
             else:
@@ -267,6 +270,22 @@ class RunWriter:
         self.make(product.target)
         function = "dot" if len(product.target.shape) == 2 else "matmul"
         self.lines.append(f"{function}({sides[0]}, {sides[1]}, {product.target.name}_)")
+
+    def native_step(self, step: Native) -> None:
+        names = []
+        for buffer in (*step.given, *step.made):
+            if buffer is None:
+                names.append("None")
+                continue
+            memory = buffer.memory
+            if memory.role == "given":
+                self.check_given(memory)
+            else:
+                self.make(memory)
+            names.append(f"{memory.name}_")
+        function = self.const(step.function)
+        self.backends[function] = f"aten::{step.name}"
+        self.lines.append(f"{function}({', '.join(names)})")
 
     def call(self, call: Call) -> None:
         args = list(call.args)

@@ -133,14 +133,27 @@ def aot_eager_decomp_partition(gm: Any, example_inputs: Sequence[Any]) -> Any:
 @register_backend
 def inductor(gm: Any, example_inputs: Sequence[Any]) -> Any:
     """The default: functional graphs as native code."""
-    from rushlight.aot.partition import simplified_partition
     from rushlight.codegen import config
     from rushlight.compiler import compile_graph
+    from rushlight.compiler.channels import in_partitions
 
     # Writes stay in the graph: code makes new values in the place of the old ones.
-    options = {"partition_fn": simplified_partition, "keep_inference_input_mutations": True}
+    options = {
+        "partition_fn": in_partitions,
+        "inference_compiler": compile_inference,
+        "keep_inference_input_mutations": True,
+    }
     kept = config.fx_graph_cache
     return through_aot(gm, example_inputs, compile_graph, keeps_graphs=kept, **options)
+
+
+def compile_inference(gm: Any, example_inputs: Sequence[Any]) -> Any:
+    """A graph without a backward as native code."""
+    from rushlight.compiler import compile_graph
+    from rushlight.compiler.channels import put_channels_last
+
+    put_channels_last(gm)
+    return compile_graph(gm, example_inputs)
 
 
 def default_options() -> dict[str, Any]:

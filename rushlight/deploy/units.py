@@ -76,7 +76,7 @@ class UnitWriter(RunWriter):
 
     def __init__(self, units: Units, module: GraphModule) -> None:
         self.units = units
-        self.program, self.schedule = scheduled(module, None, units.converts_half)
+        self.program, self.schedule = scheduled(module, None, units.converts_half, False)
         super().__init__(self.program, self.schedule)
         self.written_scope: dict[str, Any] = {}
         # Entry points with what they take, in the order of the segments.

@@ -391,25 +391,28 @@ def rounded(number: int, step: int) -> int:
 
 @planned
 def winograd_plan(
-    batch: int, channels: int, outputs: int, sizes: Ints, places: Ints, before: Ints
-) -> Plan:
-    """The plan of results and, with sums beside it, of the gradient of the weights."""
+    batch: int, channels: int, outputs: int, sizes: Ints, places: Ints, before: Ints,
+    x_last: bool = False, y_last: bool = False,
+) -> Plan:  # fmt: skip
+    """The plan of results and, with sums beside it, of the gradient of the weights; channels are
+    last in memory where that is said, and whole vectors then."""
     lanes = library.target().lanes
     wide, y_wide = rounded(channels, lanes), rounded(outputs, lanes)
     rows, columns = [-(-size // 2) for size in places]
     # Tiles at a time: what is transformed of them stays in the cache.
-    group = 24 if max(channels, outputs) <= 32 else rounded(max(channels, outputs) * 3 // 4, 12)
+    most = max(channels, outputs)
+    group = 72 if most <= 16 else 36 if most <= 64 else rounded(most * 3 // 4, 12)
     row = 4 * 2 * sizes[1] * wide
     bands = -(-rows // min(max(BAND // row, 1), rows))
     band = -(-rows // bands)
     each = 1 if bands > 1 else min(max(-(-group // (rows * columns)), 1), -(-batch // 2))
     group = min(group, each * band * columns)
-    x_sample = (2 * band + 2) * sizes[1] * wide
-    y_sample = 2 * band * places[1] * y_wide
-    v_at = rounded(each * x_sample + lanes, 64)
+    x_sample = (sizes[0] if x_last else 2 * band + 2) * sizes[1] * wide
+    y_sample = (places[0] if y_last else 2 * band) * places[1] * y_wide
+    v_at = 0 if x_last else rounded(each * x_sample + lanes, 64)
     m_at = v_at + rounded(winograd.POINTS * group * wide + 64, 64)
     y_at = m_at + rounded(winograd.POINTS * group * y_wide + 64, 64)
-    floats = y_at + each * y_sample + lanes
+    floats = y_at + (0 if y_last else each * y_sample + lanes)
     zeros = np.zeros(max(wide, y_wide) + lanes, np.float32)
     tap = np.zeros(1, np.int64)
     chunks = -(-batch // each) * bands
@@ -423,6 +426,7 @@ def winograd_plan(
         "left": before[1], "outputs": outputs, "outputs_wide": y_wide, "y_height": places[0],
         "y_width": places[1], "v_at": v_at, "m_at": m_at, "y_at": y_at, "x_sample": x_sample,
         "y_sample": y_sample, "chunks": chunks, "slices": slices, "sums_slice": sums,
+        "x_last": int(x_last), "y_last": int(y_last),
     }  # fmt: skip
     return Plan(winograd.WINOGRAD, given, chunks, floats, (zeros, tap))
 
@@ -463,17 +467,23 @@ def winograd_weights(x: Any, grad: Any, before: Ints) -> Any:
     batch, channels = x.shape[:2]
     outputs = grad.shape[1]
     plan = winograd_plan(batch, channels, outputs, x.shape[2:], grad.shape[2:], before)
+    found = fresh((outputs, channels, 3, 3))
+    winograd_sums(plan, dense(x), dense(grad), found)
+    return found
+
+
+def winograd_sums(plan: Plan, x: Any, grad: Any, found: Any) -> None:
+    """The gradient of the weights, of operands that lie as the plan says."""
+    channels = x.shape[1]
     places = plan.names.places
     slices, sums = (int(plan.words[places[name]]) for name in ("slices", "sums_slice"))
     y_wide = int(plan.words[places["outputs_wide"]])
-    found = fresh((outputs, channels, 3, 3))
     memory = {
-        "x": dense(x), "y": dense(grad), "sums": fresh((slices * sums + 64,)), "result": found,
+        "x": x, "y": grad, "sums": fresh((slices * sums + 64,)), "result": found,
         "parts": fresh((winograd.TAPS * channels * y_wide + 64,)),
     }  # fmt: skip
     plan.run("winograd_weights", slices, grad.size * channels * 4, **memory)
     plan.run("winograd_sum", channels, slices * sums, **memory)
-    return found
 
 
 # -- depthwise -------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from rushlight.codegen.kernels.attention import attention_texts
 from rushlight.codegen.kernels.depthwise import depthwise_texts
 from rushlight.codegen.kernels.direct import direct_texts
 from rushlight.codegen.kernels.emit import Target
+from rushlight.codegen.kernels.last import last_texts
+from rushlight.codegen.kernels.lastnorms import last_norm_texts
 from rushlight.codegen.kernels.layout import layout_texts
 from rushlight.codegen.kernels.norms import norm_texts
 from rushlight.codegen.kernels.pool import pool
@@ -21,7 +23,8 @@ __all__ = ["DRIVERS", "run", "target", "texts"]
 DRIVERS = (
     "direct", "direct_weights", "sum_weights", "winograd", "winograd_filters", "winograd_sum",
     "winograd_weights", "depthwise", "depthwise_weights", "norm", "norm_backward",
-    "attention", "attention_backward",
+    "attention", "attention_backward", "last", "last_weights", "turn_samples", "last_norm",
+    "last_norm_backward", "last_norm_whole", "last_norm_gradients",
 )  # fmt: skip
 
 
@@ -32,7 +35,7 @@ def target() -> Target:
 def texts(wanted: Target) -> list[str]:
     families = (
         product_texts, layout_texts, direct_texts, winograd_texts, depthwise_texts, norm_texts,
-        attention_texts,
+        attention_texts, last_texts, last_norm_texts,
     )  # fmt: skip
     return [text for family in families for text in family(wanted)]
 

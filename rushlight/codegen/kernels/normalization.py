@@ -9,13 +9,16 @@ import numpy as np
 
 from rushlight.codegen.kernels import library
 from rushlight.codegen.kernels.convolution import address, dense, fresh
+from rushlight.codegen.kernels.lastnorms import LAST_NORM
 from rushlight.codegen.kernels.norms import NORM
 from rushlight.codegen.kernels.pool import threads
 
-__all__ = ["batch_norm", "batch_norm_backward"]
+__all__ = ["batch_norm", "batch_norm_backward", "gradients_last", "statistics_last"]
 
 # What a place costs, in multiplications.
 COST = 8
+# Elements of a block of places with channels last: it is read twice while it is in the cache.
+BLOCK = 1 << 12
 
 
 def parameter(value: Any, channels: int, number: float) -> Any:
@@ -59,3 +62,37 @@ def batch_norm_backward(
     run("norm_backward", x, trains, wants, grad=grad, weight=scale, mean=dense(mean),
         rstd=dense(rstd), for_weight=for_weight, for_bias=for_bias, **memory)  # fmt: skip
     return found, for_weight, for_bias
+
+
+# -- channels last ---------------------------------------------------------------------------------
+
+
+def run_last(name: str, whole: str, x: Any, **memory: Any) -> None:
+    """Sums of blocks of places, then what they make together."""
+    channels = x.shape[1]
+    places = x.size // channels
+    block = min(max(BLOCK // channels, 1), places)
+    blocks = -(-places // block)
+    words = LAST_NORM.fill(
+        channels=channels, places=places, block=block, blocks=blocks, x=address(x),
+        **{word: address(array) for word, array in memory.items()},
+    )  # fmt: skip
+    parts = fresh((2 * blocks * channels,))
+    words[LAST_NORM.places["parts"]] = address(parts)
+    work = x.size * COST
+    library.run(name, words, blocks, threads(blocks, work), work)
+    library.run(whole, words, channels, 1, blocks * channels * 4)
+
+
+def statistics_last(eps: float, x: Any, mean: Any, variance: Any, rstd: Any) -> None:
+    """Mean, biased variance and 1 / standard deviation of channels that lie last, into arrays."""
+    added = np.array([eps], np.float64)
+    run_last("last_norm", "last_norm_whole", x, mean=mean, variance=variance, rstd=rstd, eps=added)
+
+
+def gradients_last(grad: Any, x: Any, mean: Any, rstd: Any, for_weight: Any, for_bias: Any) -> None:
+    """Gradients of weight and bias, into arrays."""
+    run_last(
+        "last_norm_backward", "last_norm_gradients", x, grad=grad, mean=mean, rstd=rstd,
+        for_weight=for_weight, for_bias=for_bias,
+    )  # fmt: skip

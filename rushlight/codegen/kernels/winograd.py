@@ -31,7 +31,7 @@ WINOGRAD = Words(
     "x y u sums bias zeros zero_tap scratch scratch_step samples samples_each bands band_tiles "
     "tile_rows tile_columns group channels channels_wide height width top left outputs "
     "outputs_wide y_height y_width v_at m_at y_at x_sample y_sample chunks slices sums_slice parts "
-    "result"
+    "result x_last y_last"
 )
 FILTERS = Words("w u outputs channels w_output w_channel flips panels")
 POINTERS = ("x", "y", "u", "sums", "bias", "zeros", "zero_tap", "scratch", "w", "parts", "result")
@@ -203,19 +203,30 @@ class Part:
         self.tiles = f.mul(f.mul(self.samples, self.rows), c.tile_columns)
 
 
+def rows_last(f: Function, x: str, part: Part, sample: Int, low: Int, row: Int) -> str:
+    """Where a chunk's rows begin in memory with channels last."""
+    return f.at(x, f.add(f.mul(part.first, sample), f.mul(low, row)))
+
+
 def channels_last(
     f: Function, x: str, to: str, part: Part, channels: Int, wide: Int, height: Int, width: Int,
-    low: Int, rows: Int, sample: Int,
-) -> None:  # fmt: skip
-    """Rows of a chunk's samples, transposed."""
-    plane = f.mul(height, width)
-    with f.loop(0, part.samples) as number:
-        source = f.at(x, f.mul(f.add(part.first, number), f.mul(channels, plane)))
-        f.call(
-            "@turn", f"ptr {f.at(source, f.mul(low, width))}", f"i64 {plane}",
-            f"ptr {f.at(to, f.mul(number, sample))}", f"i64 {wide}", f"i64 {channels}",
-            f"i64 {f.mul(rows, width)}",
-        )  # fmt: skip
+    low: Int, rows: Int, sample: Int, is_last: str,
+) -> str:  # fmt: skip
+    """Rows of a chunk's samples with channels last: where they are, or transposed."""
+    found = f.slot("ptr")
+    is_turned = f.compare("eq", is_last, 0)
+    f.store(rows_last(f, x, part, sample, low, f.mul(width, wide)), found, "ptr", 8)
+    with f.when(is_turned):
+        f.store(to, found, "ptr", 8)
+        plane = f.mul(height, width)
+        with f.loop(0, part.samples) as number:
+            source = f.at(x, f.mul(f.add(part.first, number), f.mul(channels, plane)))
+            f.call(
+                "@turn", f"ptr {f.at(source, f.mul(low, width))}", f"i64 {plane}",
+                f"ptr {f.at(to, f.mul(number, sample))}", f"i64 {wide}", f"i64 {channels}",
+                f"i64 {f.mul(rows, width)}",
+            )  # fmt: skip
+    return f.load(found, "ptr", 8)
 
 
 def input_tiles(f: Function, c: Reader, part: Part, x: str, v: str, tile: Int, count: Int) -> None:
@@ -235,9 +246,13 @@ def winograd_text(target: Target) -> str:
     v, m, y = f.at(x, c.v_at), f.at(x, c.m_at), f.at(x, c.y_at)
     part = Part(f, c, "%chunk")
     rows = f.sub(part.high, part.low)
-    channels_last(
-        f, c.x, x, part, c.channels, c.channels_wide, c.height, c.width, part.low, rows, c.x_sample
-    )
+    x = channels_last(
+        f, c.x, x, part, c.channels, c.channels_wide, c.height, c.width, part.low, rows,
+        c.x_sample, c.x_last,
+    )  # fmt: skip
+    y_rows = rows_last(f, c.y, part, c.y_sample, part.y_low, f.mul(c.y_width, c.outputs_wide))
+    is_turned = f.compare("eq", c.y_last, 0)
+    y = f.select(is_turned, y, y_rows, "ptr")
     with f.loop(0, part.tiles, c.group) as tile:
         count = f.least(c.group, f.sub(part.tiles, tile))
         input_tiles(f, c, part, x, v, tile, count)
@@ -258,7 +273,7 @@ def winograd_text(target: Target) -> str:
             f"i64 {c.y_width}", f"i64 {c.outputs_wide}", f"i64 {c.group}", f"i64 {c.outputs}",
         )  # fmt: skip
     plane = f.mul(c.y_height, c.y_width)
-    with f.loop(0, part.samples) as number:
+    with f.when(is_turned), f.loop(0, part.samples) as number:
         to = f.at(c.y, f.mul(f.add(part.first, number), f.mul(c.outputs, plane)))
         f.call(
             "@turn", f"ptr {f.at(y, f.mul(number, c.y_sample))}", f"i64 {c.outputs_wide}",
@@ -280,22 +295,22 @@ def weights_text(target: Target) -> str:
     with f.loop(low, high) as chunk:
         part = Part(f, c, chunk)
         rows = f.sub(part.high, part.low)
-        channels_last(
+        x_rows = channels_last(
             f, c.x, x, part, c.channels, c.channels_wide, c.height, c.width, part.low, rows,
-            c.x_sample,
+            c.x_sample, c.x_last,
         )  # fmt: skip
-        channels_last(
+        y_rows = channels_last(
             f, c.y, y, part, c.outputs, c.outputs_wide, c.y_height, c.y_width, part.y_low,
-            part.y_rows, c.y_sample,
+            part.y_rows, c.y_sample, c.y_last,
         )  # fmt: skip
         with f.loop(0, part.tiles, c.group) as tile:
             count = f.least(c.group, f.sub(part.tiles, tile))
-            input_tiles(f, c, part, x, v, tile, count)
+            input_tiles(f, c, part, x_rows, v, tile, count)
             f.call(
-                "@grads", f"ptr {y}", f"ptr {m}", f"ptr {c.zeros}", f"i64 {tile}", f"i64 {count}",
-                f"i64 {part.rows}", f"i64 {c.tile_columns}", f"i64 {c.y_sample}", "i64 0", "i64 0",
-                "i64 0", f"i64 {part.y_rows}", f"i64 {c.y_width}", f"i64 {c.outputs_wide}",
-                f"i64 {c.group}",
+                "@grads", f"ptr {y_rows}", f"ptr {m}", f"ptr {c.zeros}", f"i64 {tile}",
+                f"i64 {count}", f"i64 {part.rows}", f"i64 {c.tile_columns}", f"i64 {c.y_sample}",
+                "i64 0", "i64 0", "i64 0", f"i64 {part.y_rows}", f"i64 {c.y_width}",
+                f"i64 {c.outputs_wide}", f"i64 {c.group}",
             )  # fmt: skip
             later = f.value(f"or i1 {f.compare('sgt', chunk, low)}, {f.compare('sgt', tile, 0)}")
             with f.loop(0, POINTS) as point, f.loop(0, c.outputs_wide, target.panel) as output:

@@ -44,6 +44,7 @@ legit_functional = op(
     "-> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
     non_differentiable=(1, 2, 3, 4),
     function=False,
+    lower="normalised_by_batch",
     **FACTS,
 )
 
@@ -99,6 +100,7 @@ no_training = op(
     ),
     samples=of_running,
     function=False,
+    lower="normalised_as_known",
     **FACTS,
 )
 

@@ -295,6 +295,7 @@ native_batch_norm_backward = op(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, "
     "Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, "
     "bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    lower="normalisation_gradients",
     batch=late("network.batched:batch_norm"),
     method=False,
     out=False,

@@ -224,6 +224,7 @@ convolution = op(
     method=False,
     layout="shape",
     out_dtype=True,
+    lower="convolved",
     batch=late("window.batched:convolution"),
 )
 
@@ -306,6 +307,7 @@ convolution_backward = op(
     out=False,
     layout="shape",
     differentiable=["grad_output", "input", "weight"],
+    lower="convolution_gradients",
     batch=late("window.batched:convolution_backward"),
 )
 
