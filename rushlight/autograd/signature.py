@@ -8,6 +8,7 @@ graphs sooner than a walk does. It says no to anything unexpected; the walk then
 
 from __future__ import annotations
 
+from itertools import pairwise
 from struct import unpack
 from typing import Any, NamedTuple
 
@@ -37,11 +38,13 @@ VALUES = frozenset((int, float, complex, bool, str, type(None), dtypes.dtype, Te
 class Signature(NamedTuple):
     """A graph's key. A node is (class and formula, forward metas, edge numbers, edges, saved
     values); an edge is None, NEW, the place of a node or leaf met before, or a leaf's (shape,
-    dtype)."""
+    dtype). `order`: the nodes' numbers from the youngest to the oldest, which is how the engine
+    takes those that are ready, and so how it adds up."""
 
     number: int
     default_dtype: Any
     nodes: tuple[Any, ...]
+    order: tuple[int, ...]
 
 
 class Found(NamedTuple):
@@ -89,7 +92,8 @@ def describe(root: Any, number: int) -> Found | None:
                 return None
         kind = type(node) if formula is None else (type(node), formula)
         described.append((kind, node.output_metas, node.next_nrs, tuple(edges), values))
-    signature = Signature(number, dtypes.get_default_dtype(), tuple(described))
+    order = sorted(range(len(nodes)), key=lambda at: -nodes[at].sequence_nr)
+    signature = Signature(number, dtypes.get_default_dtype(), tuple(described), tuple(order))
     return Found(signature, saved, leaves, nodes)
 
 
@@ -189,6 +193,8 @@ class MatcherWriter:
         # Names of nodes and leaves in the order of the walk.
         self.places: list[str] = ["root"]
         self.nodes: list[str] = ["root"]
+        # (consumer, producer): the producer is the older one, and cannot be ready first.
+        self.edges: set[tuple[str, str]] = set()
         self.leaves: list[str] = []
         self.arrays: list[str] = []
 
@@ -213,6 +219,9 @@ class MatcherWriter:
         self.lines.append(f"    e = {name}.next_nodes")
         for position, edge in enumerate(edges):
             self.edge(f"e[{position}]", edge)
+            if edge is not None:
+                following = self.places[-1] if type(edge) is not int else self.places[edge]
+                self.edges.add((name, following))
         self.lines.append(f"    s = {name}.saved_slots")
         self.refuse_if(f"s is None or len(s) != {len(values)}")
         for position, value in enumerate(values):
@@ -249,6 +258,18 @@ class MatcherWriter:
             self.leaves.append(name)
             shape, dtype = [self.constant(fact) for fact in edge]
             self.lines.append(NEW_LEAF.format(name=name, shape=shape, dtype=dtype))
+
+    def ages(self, order: tuple[int, ...]) -> None:
+        """Nodes in their order, which also tells them apart; leaves are told apart."""
+        names = [self.nodes[place] for place in order]
+        for younger, older in pairwise(names):
+            if (younger, older) not in self.edges:
+                self.refuse_if(f"{younger}.sequence_nr <= {older}.sequence_nr")
+        if len(self.leaves) == 2:
+            self.refuse_if(" is ".join(self.leaves))
+        elif len(self.leaves) > 2:
+            found = ", ".join([f"id({leaf})" for leaf in self.leaves])
+            self.refuse_if(f"len({{{found}}}) != {len(self.leaves)}")
 
     def tensor(self, source: str, shape: Any, dtype: Any, strides: Any, needs: bool) -> None:
         name = f"a{len(self.arrays)}"
@@ -296,6 +317,7 @@ def write_matcher(signature: Signature, name: str) -> Any:
     writer.refuse_if(f"number != {signature.number} or dtypes.default_dtype is not {default}")
     for place, described in enumerate(signature.nodes):
         writer.node(writer.nodes[place], described)
+    writer.ages(signature.order)
     parts = ", ".join(
         [
             f"({', '.join(names)},)" if names else "()"

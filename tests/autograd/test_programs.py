@@ -609,6 +609,42 @@ def test_graphs_that_take_turns_are_told_apart():
     assert len(programs()) >= len(graphs) - 1
 
 
+def accumulated(step, x: torch.Tensor, before: torch.Tensor, is_on: bool) -> torch.Tensor:
+    x.grad = before.clone()
+    with config.patch(backward_programs=is_on):
+        step(x)
+    return x.grad
+
+
+def test_one_leaf_in_the_place_of_two_gets_the_engines_sum():
+    def train(a: torch.Tensor, b: torch.Tensor) -> None:
+        ((a @ b) * 2).sum().backward()
+
+    for start in range(2 * PATIENCE):
+        train(values(4, 4, start=start).requires_grad_(), values(4, 4, start=-1).requires_grad_())
+    assert programs()
+    for start in range(2 * PATIENCE):
+        x, before = values(4, 4, start=start).requires_grad_(), values(4, 4, start=7.0) * 9
+        found = accumulated(lambda x: train(x, x), x, before, True)
+        assert torch.equal(found, accumulated(lambda x: train(x, x), x, before, False))
+
+
+@pytest.mark.parametrize("first", ["sce", "ecs", "ces"])
+def test_what_was_computed_in_another_order_adds_up_in_that_order(first):
+    def train(x: torch.Tensor, order: str) -> None:
+        found = {}
+        for name in order:
+            found[name] = {"s": torch.sin, "c": torch.cos, "e": torch.exp}[name](x)
+        (((found["s"] + found["c"]) + found["e"]) * 3).sum().backward()
+
+    for order in (first, "sce", "ecs", "ces", "sec"):
+        for start in range(2 * PATIENCE):
+            x, before = values(64, start=start).requires_grad_(), torch.zeros(64)
+            found = accumulated(lambda x, order=order: train(x, order), x, before, True)
+            plain = accumulated(lambda x, order=order: train(x, order), x, before, False)
+            assert torch.equal(found, plain)
+
+
 def test_an_accumulator_that_someone_holds_is_no_hindrance():
     a = values(3).requires_grad_()
     for _ in range(8):
