@@ -37,6 +37,15 @@ TILE = (4, 16)
 # How many float32 elements of a sum whose length only a call tells are added in float32, before
 # they are added to the rest in double.
 STRIP = 4096
+# Rows of elements that are short, and how many of them are a vector on every CPU at hand.
+ROW, VECTOR = 64, 8
+# The mark of loops whose turns are not written out before they are vectors.
+ROLLED = """\
+!0 = distinct !{!0, !1, !2}
+!1 = !{!"llvm.loop.unroll.disable"}
+!2 = !{!"llvm.loop.vectorize.followup_all", !3}
+!3 = !{!"llvm.loop.isvectorized", i32 1}
+"""
 
 
 def register_type(dtype: dtype) -> str:
@@ -79,6 +88,8 @@ class ModuleText:
         self.kernels: dict[str, str] = {}
         self.declared: set[str] = set()
         self.math: set[tuple[str, str]] = set()
+        # Whether a loop refers to `ROLLED`.
+        self.rolls = False
 
     def add_kernel(self, kernel: Kernel) -> tuple[str, list[Buffer], list[Atom]]:
         """Add a kernel, unless there is one that does the same; its name and arguments: memory,
@@ -175,6 +186,8 @@ class ModuleText:
         functions, declared = vectormath.define(self.math)
         parts = [self.head, *functions, *self.functions]
         parts += [*sorted(self.declared | declared), self.attributes]
+        if self.rolls:
+            parts.append(ROLLED)
         return "\n".join(parts)
 
 
@@ -308,6 +321,7 @@ class KernelText:
         step: int,
         body: Callable[[], None],
         may_be_empty: bool = False,
+        is_rolled: bool = False,
     ) -> None:
         """One loop of at least one turn, unless told otherwise; inside it the dim has an index."""
         self.count += 1
@@ -330,7 +344,8 @@ class KernelText:
         self.lines.insert(at, phi)
         self.lines.append(f"  {index}.next = add nuw nsw i64 {index}, {step}")
         self.lines.append(f"  {index}.more = icmp ult i64 {index}.next, {stop}")
-        self.lines.append(f"  br i1 {index}.more, label %{name}, label %{name}.end")
+        mark = ", !llvm.loop !0" if is_rolled else ""
+        self.lines.append(f"  br i1 {index}.more, label %{name}, label %{name}.end{mark}")
         if outer is None:
             del self.indices[dim]
         else:
@@ -426,6 +441,12 @@ class KernelText:
 
         self.nest(outer, lambda: self.whole_dim(last, STRIP, strip))
 
+    def is_row_of_vectors(self, dims: list[int]) -> bool:
+        """Whether the last dim is short, and whole vectors: LLVM must not write its turns out, as
+        it would then make vectors across the dim outside, one element here and one there."""
+        size = self.sizes[dims[-1]] if len(dims) > 1 else 0
+        return type(size) is int and 0 < size <= ROW and size % VECTOR == 0
+
     def row(self) -> None:
         for loop, dims in zip(self.kernel.loops, self.loop_dims):
             self.loop(loop, dims)
@@ -455,6 +476,11 @@ class KernelText:
         pair = self.tiles(loop, dims)
         if sums:
             self.stripped(dims, sums, body)
+        elif pair is None and not accumulators and self.is_row_of_vectors(dims):
+            *outer, last = dims
+            self.module.rolls = True
+            size = self.number(self.sizes[last])
+            self.nest(outer, lambda: self.counted(last, "0", size, 1, body, is_rolled=True))
         elif pair is None:
             self.nest(dims, body)
         else:

@@ -149,3 +149,17 @@ def test_nested_inputs_are_what_the_graph_takes():
     graph = make_fx(function)(*inputs)
     compiled = compile_graph(graph, inputs)
     torch.testing.assert_close(compiled(*inputs), function(*inputs))
+
+
+@pytest.mark.parametrize("width", [4, 8, 10, 16, 24, 64, 72])
+def test_short_rows(width: int) -> None:
+    def function(x: Any, scale: Any) -> Any:
+        y = x * scale
+        return y.relu() + 1, y.sum(0), y.amax(1)
+
+    x, scale = torch.randn(300, width), torch.randn(width)
+    made = compiled(function, x, scale)
+    for mine, theirs in zip(made(x, scale), function(x, scale), strict=True):
+        torch.testing.assert_close(mine, theirs)
+    # Rows of whole vectors are vectors: their turns are not written out before.
+    assert ("!llvm.loop !0" in made.ir) == (width in (8, 16, 24, 64))
