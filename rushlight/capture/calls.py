@@ -20,7 +20,7 @@ from rushlight.capture.iterators import Generator
 from rushlight.capture.operators import Operators
 from rushlight.capture.outcomes import Abandon, Break, UserRaise
 from rushlight.capture.sources import Source, const
-from rushlight.capture.tracer import IDENTITY, raise_user
+from rushlight.capture.tracer import IDENTITY, is_named_tuple, raise_user
 from rushlight.capture.values import (
     NULL,
     Bound,
@@ -100,8 +100,10 @@ class Tracer(Operators):
         if is_known_kind and value in marks.SUBSTITUTES:
             return self.call(self.lift(marks.SUBSTITUTES[value]), args, kwargs)
         if is_known_kind and value in marks.CONSTANT:
-            named = {key: self.python(v) for key, v in kwargs.items()}
-            return self.fold(functools.partial(value, **named), *map(self.python, args))
+            named = {key: self.at_hand(v) for key, v in kwargs.items()}
+            found = self.fold(functools.partial(value, **named), *map(self.at_hand, args))
+            is_tensor = isinstance(found, Obj) and self.world.is_tensor(found.value)
+            return self.wrap(found.value, const(found.value)) if is_tensor else found
         special = self.world.special(self, f, args, kwargs)
         if special is not None:
             return special
@@ -120,6 +122,17 @@ class Tracer(Operators):
         if isinstance(value, type):
             return self.construct(value, args, kwargs)
         return self.call_other(f, value, args, kwargs)
+
+    def at_hand(self, v: Any) -> Any:
+        """An argument of a function whose result is assumed: what it is in this call, unguarded."""
+        v = self.real(v)
+        if isinstance(v, Obj):
+            return v.value
+        if isinstance(v, Tensor) and v.source is not None:
+            return self.original(v)
+        if isinstance(v, Seq) and not is_named_tuple(v.kind):
+            return v.kind([self.at_hand(item) for item in v.items])  # type: ignore[call-arg]
+        return self.python(v)
 
     def call_builtin(self, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         handler = BUILTINS.get(value)

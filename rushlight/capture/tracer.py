@@ -293,11 +293,15 @@ class Tracing:
             raise Break("value of a tensor")
         return result
 
+    def original(self, v: Tensor) -> Any:
+        """The object outside that a tensor stands for."""
+        return next(value for value, var in self.known.values() if var is v)
+
     def key(self, v: Any) -> Any:
         """The value as a key of a dict or a set."""
         v = self.real(v)
         if isinstance(v, Tensor) and v.source is not None:
-            found = next(value for value, var in self.known.values() if var is v)
+            found = self.original(v)
             self.guard("is", v.source, found)
             return Id(found)
         value = self.python(v)

@@ -179,6 +179,27 @@ def test_results_assumed_constant():
     assert calls == [2]
 
 
+def test_results_of_tensors_and_objects_assumed_constant():
+    class Cut(torch.nn.Module):
+        @torch.compiler.assume_constant_result
+        def length(self, y):
+            return y.int().item()
+
+        def forward(self, x, y):
+            return x[: self.length(y)] + shift(2)
+
+    @torch.compiler.assume_constant_result
+    def shift(n):
+        return torch.full((2,), float(n))
+
+    f = torch.compile(Cut(), backend="eager", fullgraph=True)
+    assert f(torch.zeros(3, 2), torch.tensor(2)).tolist() == [[2.0, 2.0]] * 2
+    assert f(torch.zeros(3, 2), torch.tensor(1)).shape == (2, 2)
+    computed = torch.compile(lambda x: x + shift(x.sum()), backend="eager", fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="value of a tensor"):
+        computed(torch.ones(2))
+
+
 def test_substitutes():
     def native(x):
         return math.erf(float(x))
