@@ -131,7 +131,7 @@ class Tracer(Operators):
         if isinstance(v, Tensor) and v.source is not None:
             return self.original(v)
         if isinstance(v, Seq) and not is_named_tuple(v.kind):
-            return v.kind([self.at_hand(item) for item in v.items])  # type: ignore[call-arg]
+            return v.kind([self.at_hand(item) for item in v.items])
         return self.python(v)
 
     def call_builtin(self, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
