@@ -544,6 +544,9 @@ FORMS = {
     for form in ("flatten", "unflatten", "flatten_with_keys")
 }  # fmt: skip
 _get_node_type = node_type
+_register_pytree_node = register_pytree_node
+_broadcast_to_and_flatten = broadcast_to_and_flatten
+_is_namedtuple_instance = is_namedtuple_instance
 
 
 def find_form(name: str) -> Any:

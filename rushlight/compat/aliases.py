@@ -16,6 +16,7 @@ from __future__ import annotations
 from rushlight.compat.compile_aliases import COMPILE_ALIASES
 from rushlight.compat.distributed_aliases import DISTRIBUTED
 from rushlight.compat.finder import ABSENT, REFUSES, Entry
+from rushlight.compat.helper_aliases import HELPER_ALIASES
 from rushlight.compat.jit_aliases import MODULES, NATIVE
 from rushlight.compat.public_aliases import PUBLIC_ALIASES, ROOT
 from rushlight.compat.quantization_aliases import HIDDEN_TOOLS, QUANTIZATION_ALIASES
@@ -709,7 +710,7 @@ ALIASES: dict[str, Entry] = {
     },
     "torch._weights_only_unpickler": {"UnpicklingError": ".base.errors:CheckpointError"},
 }
-for _table in (PUBLIC_ALIASES, QUANTIZATION_ALIASES, DISTRIBUTED, MODULES):
+for _table in (PUBLIC_ALIASES, QUANTIZATION_ALIASES, DISTRIBUTED, MODULES, HELPER_ALIASES):
     for _path, _entry in _table.items():
         _known = ALIASES.get(_path)
         both = isinstance(_known, dict) and not isinstance(_entry, str)

@@ -16,7 +16,7 @@ from typing import Any, Self
 from rushlight.core.device import device
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.data.crew import Event, ProcessCrew, ThreadCrew
-from rushlight.data.fetch import Recipe
+from rushlight.data.fetch import DatasetKind, Recipe
 from rushlight.data.sampler import draw_seed
 from rushlight.data.worker import ENDED, FAILED, LOST, Seat
 
@@ -31,13 +31,14 @@ class LoaderIterator:
 
     def __init__(self, loader: Any) -> None:
         self._dataset = loader.dataset
-        self._is_stream = loader.is_stream
+        # torch: whatever has these attributes is iterated, a DataLoader or not.
+        self._is_stream = loader._dataset_kind == DatasetKind.Iterable
         self._index_sampler = loader._index_sampler
         self._num_workers = loader.num_workers
         self._timeout = loader.timeout
         self._persistent_workers = loader.persistent_workers
         self._recipe = Recipe(
-            loader.is_stream, loader._auto_collation, loader.collate_fn, loader.drop_last
+            self._is_stream, loader._auto_collation, loader.collate_fn, loader.drop_last
         )
         if loader.pin_memory:
             warn_about_pinning(loader.pin_memory_device)
@@ -141,7 +142,7 @@ class WorkerIterator(LoaderIterator):
             for worker in range(self._num_workers)
         ]
         self._crew: Any
-        if loader.worker_kind == "thread":
+        if getattr(loader, "worker_kind", "process") == "thread":
             self._crew = ThreadCrew(self._dataset, self._recipe, seats)
         else:
             import multiprocessing

@@ -118,11 +118,16 @@ class MaxUnpool3d(MaxUnpool):
     count = 3
 
 
-class AvgPool1d(Pool):
+class AnyAvgPool(Pool):
+    """Means over windows."""
+
+    shown = "kernel_size stride padding"
+
+
+class AvgPool1d(AnyAvgPool):
     """Means over windows of the last dim."""
 
     count = 1
-    shown = "kernel_size stride padding"
 
     def __init__(
         self,
@@ -150,10 +155,8 @@ class AvgPool1d(Pool):
         )
 
 
-class AvgPool(Pool):
+class AvgPool(AnyAvgPool):
     """Means over windows of more than one dim."""
-
-    shown = "kernel_size stride padding"
 
     def __init__(
         self,

@@ -157,3 +157,20 @@ def test_the_facade_is_cheap():
         "assert not {'multiprocessing', 'rushlight.data'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_whatever_has_the_attributes_of_a_loader_is_iterated():
+    from rushlight.data.iteration import SingleIterator, WorkerIterator
+
+    class Own:
+        dataset = list(range(4))
+        _dataset_kind, _auto_collation, _index_sampler = 0, True, [[0, 1], [2, 3]]
+        collate_fn, drop_last, generator, timeout = staticmethod(sum), False, None, 0
+        pin_memory, pin_memory_device, persistent_workers = False, "", False
+        _IterableDataset_len_called, prefetch_factor, in_order = None, 2, True
+        worker_init_fn = multiprocessing_context = None
+        num_workers = 0
+
+    assert list(SingleIterator(Own())) == [1, 5]
+    Own.num_workers = 1
+    assert list(WorkerIterator(Own())) == [1, 5]

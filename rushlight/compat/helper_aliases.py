@@ -1,0 +1,80 @@
+"""Private names of torch that stand for `helpers` and for others' public names. Data only."""
+
+from __future__ import annotations
+
+from rushlight.compat.finder import Entry
+
+_OURS = ".compat.helpers"
+
+
+def bare(names: str, module: str = _OURS) -> dict[str, str]:
+    return {name: f"{module}:{name.lstrip('_')}" for name in names.split()}
+
+
+_SIZES = bare("_single _pair _triple", ".nn.sizes")
+_FUNCTIONAL = {
+    **_SIZES,
+    **bare("_list_with_default _none_or_dtype _get_softmax_dim _verify_batch_size _in_projection"),
+    "_canonical_mask": ".nn.attention:canonical_mask",
+    "_mha_shape_check": ".nn.attention:check_ranks",
+    "_in_projection_packed": ".nn.attention:project_together",
+}
+_OPTIMISERS = {
+    **bare("_get_value _view_as_real _get_scalar_dtype _to_scalar _disable_dynamo_if_unsupported"),
+    "_stack_if_compiling": f"{_OURS}:unchanged",
+}
+
+HELPER_ALIASES: dict[str, Entry] = {
+    "torch._utils": {
+        **bare(
+            "_flatten_dense_tensors _unflatten_dense_tensors _take_tensors _reorder_tensors_as "
+            "_import_dotted_name classproperty"
+        ),
+        **bare("_rebuild_tensor"),
+    },
+    "torch.utils.data.dataloader": bare("_collate_fn_t _worker_init_fn_t"),
+    "torch.nn.modules.utils": bare("_list_with_default"),
+    "torch.nn.modules.module": bare("_addindent"),
+    "torch.nn.modules.container": bare("_addindent"),
+    "torch.nn.modules.conv": {**_SIZES, **bare("_reverse_repeat_tuple", ".nn.sizes")},
+    "torch.nn.modules.pooling": {
+        **_SIZES,
+        "_AvgPoolNd": ".nn.pooling:AnyAvgPool",
+        "_MaxPoolNd": ".nn.pooling:MaxPool",
+        "_MaxUnpoolNd": ".nn.pooling:MaxUnpool",
+        "_LPPoolNd": ".nn.pooling:LPPool",
+        "_AdaptiveAvgPoolNd": ".nn.pooling:AdaptiveAvgPool",
+        "_AdaptiveMaxPoolNd": ".nn.pooling:AdaptiveMaxPool",
+        "*": ".nn",
+    },
+    "torch.nn.modules.transformer": {
+        "_get_clones": f"{_OURS}:clones",
+        "_get_seq_len": f"{_OURS}:seq_len",
+        "_detect_is_causal_mask": f"{_OURS}:detect_is_causal_mask",
+        "_generate_square_subsequent_mask": ".nn.transformer:subsequent_mask",
+    },
+    "torch.nn.modules.rnn": {"apply_permutation": f"{_OURS}:apply_permutation", "*": ".nn"},
+    "torch.nn.functional": _FUNCTIONAL,
+    "torch.nn.init": {"_no_grad_trunc_normal_": ".nn.init:trunc_normal_"},
+    "torch.nn.utils.clip_grad": {
+        "_clip_grads_with_norm_": ".nn.utils.clip_grad:clip_grads_with_norm_",
+        "_get_total_norm": ".nn.utils.clip_grad:get_total_norm",
+    },
+    "torch.nn.parallel.distributed": bare("_find_tensors"),
+    "torch.optim.optimizer": _OPTIMISERS,
+    "torch.optim.adam": _OPTIMISERS,
+    "torch.optim.sgd": _OPTIMISERS,
+    "torch.serialization": bare("_is_path _is_zipfile"),
+    "torch.utils.checkpoint": bare("_get_autocast_kwargs _infer_device_type"),
+    "torch.fx.node": {"_get_qualified_name": ".graph.names:qualified_name"},
+    "torch.fx.graph": {
+        "_get_qualified_name": ".graph.names:qualified_name",
+        "_snake_case": ".graph.names:snake_case",
+    },
+    "torch.cuda": {"_get_device_index": ".compat.private:get_device_index"},
+    "torch.cuda._utils": {"_get_device_index": ".compat.private:get_device_index"},
+    "torch._jit_internal": bare(
+        "BroadcastingList1 BroadcastingList2 BroadcastingList3 BroadcastingList4 BroadcastingList5 "
+        "BroadcastingList6"
+    ),
+}
