@@ -248,6 +248,49 @@ def check_synced_norm(rank, size):
         assert torch.allclose(own.float(), theirs.float(), rtol=1e-5)
 
 
+class Residual(nn.Module):
+    def __init__(self, inward, outward, stride, act):
+        super().__init__()
+        self.first, self.second = (
+            nn.Sequential(nn.Conv2d(a, outward, 3, b, 1, bias=False), nn.BatchNorm2d(outward))
+            for a, b in ((inward, stride), (outward, 1))
+        )
+        self.short = nn.Identity()
+        if stride > 1:
+            self.short = nn.Sequential(
+                nn.Conv2d(inward, outward, 1, stride, bias=False), nn.BatchNorm2d(outward)
+            )
+        self.act = act
+
+    def forward(self, x):
+        return self.act(self.second(self.act(self.first(x))) + self.short(x))
+
+
+def resnet18(act, width=16):
+    """Its eighteen layers and batch norms, narrower than it is."""
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)]
+    inward = width
+    for stride in (1, 2, 2, 2):
+        for each in (stride, 1):
+            outward = inward * each
+            layers.append(Residual(inward, outward, each, act))
+            inward = outward
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inward, 10))
+
+
+def check_resnet18(rank, size):
+    """Batch norms of the whole batch. In single precision without kinks: an activation that is zero
+    but for rounding falls on one side of ReLU's or the other, and its gradient with it."""
+    for act, dtype, near in ((F.relu, torch.float64, 1e-10), (F.gelu, torch.float32, 1e-5)):
+        whole = resnet18(act).to(dtype)
+        x, y = torch.randn(BATCH, 3, 16, 16, dtype=dtype), torch.randint(0, 10, (BATCH,))
+        expected = losses(whole, x, y, steps=5, lr=0.05)
+        wrapped = DDP(nn.SyncBatchNorm.convert_sync_batchnorm(resnet18(act).to(dtype)))
+        mine = losses(wrapped, share(x, rank, size), share(y, rank, size), 5, 0.05, average=True)
+        assert mine == pytest.approx(expected, rel=near), (dtype, mine, expected)
+
+
 def check_sampler(rank, size):
     from rushlight.utils.data import DistributedSampler
 
