@@ -6,6 +6,7 @@ ended apart, so that what is computed between takes their time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,8 +68,8 @@ class Spread:
         self.own = Parameter(self.split(whole, mesh, where), requires_grad=parameter.requires_grad)
         self.sizes = list(self.shape)
         self.sizes[self.dim] = -(-self.shape[self.dim] // size)
-        # The elements of a part, as all parts travel.
-        self.count = functions.empty(self.sizes, device="meta").numel()
+        # The elements of a part, as all parts travel, and of the whole.
+        self.count, self.total = math.prod(self.sizes), math.prod(self.shape)
         self.whole: Tensor | None = None
         # Whole gradients that were not to be scattered yet.
         self.kept: Tensor | None = None
@@ -102,7 +103,7 @@ class Spread:
         size = parts.shape[0]
         parts = parts.clone() if size == 1 else parts
         if self.dim == 0:
-            rows = parts.reshape(-1)[: functions.empty(self.shape, device="meta").numel()]
+            rows = parts.reshape(-1)[: self.total]
             made: Tensor = rows.view(self.shape)
             return made
         moved = parts.reshape([size, *self.sizes]).movedim(0, self.dim)
@@ -147,12 +148,13 @@ class Bundle:
             return
         kept: dtype = self.policy.param_dtype or self.spread[0].own.dtype
         with no_grad():
-            sent = functions.zeros(self.count, dtype=kept)
-            begin = 0
+            pieces = []
             for each in self.spread:
-                local = each.own.detach()._local
-                sent[begin : begin + local.numel()] = local.reshape(-1)
-                begin += each.count
+                local = each.own._local.detach().reshape(-1)
+                pieces.append(local)
+                if local.numel() < each.count:
+                    pieces.append(local.new_zeros(each.count - local.numel()))
+            sent = functions.cat(pieces).to(kept)
             self.versions = self.current()
             parts: Any = functions.empty([self.group.size(), self.count], dtype=kept)
             work = collectives.all_gather_into_tensor(parts, sent, self.group, async_op=True)
@@ -202,12 +204,14 @@ class Returning:
         self.later = list(range(bundle.mesh.ndim - 1))
         self.copies = copies or not self.later
         with no_grad():
-            sent = functions.zeros([size, bundle.count], dtype=kept)
-            begin = 0
+            # A row for each process.
+            rows: list[list[Tensor]] = [[] for _ in range(size)]
             for each, gradient in zip(bundle.spread, gradients):
-                for row, piece in zip(sent, each.pieces(gradient)):
-                    row[begin : begin + piece.numel()] = piece
-                begin += each.count
+                for row, piece in zip(rows, each.pieces(gradient)):
+                    row.append(piece)
+                    if piece.numel() < each.count:
+                        row.append(piece.new_zeros(each.count - piece.numel()))
+            sent = functions.cat([piece for row in rows for piece in row]).to(kept)
             self.part = functions.empty(bundle.count, dtype=kept)
             self.work = collectives.reduce_scatter_tensor(
                 self.part, sent, self.op, bundle.group, async_op=True

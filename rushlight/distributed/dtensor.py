@@ -213,9 +213,49 @@ def moved(tensor: DTensor, placements: Placements) -> DTensor:
 SIZED = {"view", "_unsafe_view", "reshape", "_reshape_alias", "expand"}
 
 
-def run_each(name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+# What looks at more than one element.
+COMBINING = ("norm", "max", "mm", "powsum")
+
+
+def lie_alike(args: Any) -> bool:
+    """Whether lists of tensors are of parts that can be computed with by themselves."""
+    lists = [each for each in args if isinstance(each, (list, tuple))]
+    for row in zip(*[each for each in lists if isinstance(each[0], Tensor)]):
+        first = row[0]
+        for each in row:
+            if (
+                not isinstance(each, DTensor)
+                or each._placements != first._placements
+                or each._mesh is not first._mesh
+                or each.shape != first.shape
+            ):
+                return False
+        if any([isinstance(placement, Partial) for placement in first._placements]):
+            return False
+    return all([not isinstance(each, Tensor) for each in args])
+
+
+def run_parts(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """An elementwise operator on lists: on the lists of their parts, at once."""
+    inner = [
+        [own_of(one) if isinstance(one, Tensor) else one for one in each]
+        if isinstance(each, (list, tuple))
+        else each
+        for each in args
+    ]
+    answer = func(*inner, **kwargs)
+    if answer is None:
+        return None
+    return [
+        DTensor(one, like._mesh, like._placements, like.shape) for one, like in zip(answer, args[0])
+    ]
+
+
+def run_each(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
     """An operator on lists: its plain one on their members."""
     base = name.removeprefix("_foreach_")
+    if base not in COMBINING and lie_alike(args):
+        return run_parts(func, args, kwargs)
     found = []
     for index, first in enumerate(args[0]):
         rest = [each[index] if isinstance(each, (list, tuple)) else each for each in args[1:]]
@@ -231,7 +271,7 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """An operator on DTensors."""
     name = func._schema.name.partition("::")[2]
     if name.startswith("_foreach_"):
-        return run_each(name, args, kwargs)
+        return run_each(func, name, args, kwargs)
     bound, spec = pytree.tree_flatten((list(args), kwargs))
     spread = [each for each in bound if isinstance(each, DTensor)]
     mesh = spread[0]._mesh

@@ -142,6 +142,8 @@ class State:
         self.backward_ahead: list[State] | None = None
         self.tree: Tree | None = None
         self.depth = 0
+        # Whole parameters by the memory they are in, while a forward runs.
+        self.known: dict[int, tuple[Bundle, Spread]] = {}
         # The calls whose backward has begun.
         self.running: set[Call] = set()
 
@@ -159,13 +161,8 @@ class State:
 
     def pack(self, call: Call, tensor: Tensor) -> Any:
         local = tensor._local if isinstance(tensor, DTensor) else tensor
-        place = local.untyped_storage().data_ptr()
-        for bundle in self.bundles:
-            for spread in bundle.spread:
-                whole = spread.whole
-                if whole is not None and whole.untyped_storage().data_ptr() == place:
-                    return Note(call, bundle, spread, tensor)
-        return tensor
+        found = self.known.get(local.untyped_storage().data_ptr())
+        return tensor if found is None else Note(call, *found, tensor)
 
     def unshard(self, call: Call) -> None:
         # All are begun before one is waited for.
@@ -175,6 +172,7 @@ class State:
             shown = Gather.apply(bundle, call, *[spread.own for spread in bundle.spread])
             for spread, whole in zip(bundle.spread, shown):
                 spread.show(whole)
+                self.known[whole.untyped_storage().data_ptr()] = bundle, spread
 
     def show(self) -> None:
         """The values of whole parameters, without history."""
@@ -185,6 +183,7 @@ class State:
                     spread.show(seen.requires_grad_(spread.own.requires_grad))
 
     def reshard(self, frees: bool) -> None:
+        self.known = {}
         for bundle in self.bundles:
             for spread in bundle.spread:
                 spread.put(spread.own)

@@ -73,7 +73,9 @@ def is_apart() -> bool:
 
 
 def run_below(op: Any, args: tuple[Any, ...]) -> Any:
-    return dispatch.run_below(op, args, LOCAL.state) if PROCESS.special else op.backend(*args)
+    if PROCESS.special or dispatch.layers_of(op, args):
+        return dispatch.run_below(op, args, LOCAL.state)
+    return op.backend(*args)
 
 
 def records_gradients(args: tuple[Any, ...]) -> bool:

@@ -106,6 +106,29 @@ def check_operators(rank, size):
                     same(y.grad, b.grad)
 
 
+def check_lists(rank, size):
+    """Operators on lists, of parts of uneven length and of different layouts."""
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(0)
+    whole = [torch.randn(5, 3), torch.randn(4)]
+    for first in ([Shard(0)], [Replicate()]):
+        a, b = ([distribute_tensor(t, mesh, first) for t in whole] for _ in range(2))
+        mixed = [distribute_tensor(whole[0], mesh, [Replicate()]), b[1]]
+        halves = [distribute_tensor(t / size, mesh, [Replicate()]) for t in whole]
+        parts = [DTensor(each.to_local(), mesh, (Partial(),), tuple(each.shape)) for each in halves]
+        for other in (b, mixed, whole, parts):
+            found = torch._foreach_add(a, other, alpha=2)
+            for one, each in zip(found, whole):
+                same(one, each * 3)
+        for one, each in zip(torch._foreach_norm(a), whole):
+            same(one, each.norm())
+        for one, each in zip(torch._foreach_max(a), whole):
+            same(one, each.max())
+        torch._foreach_addcdiv_(a, b, torch._foreach_exp(b), [2.0, 3.0])
+        for one, each, scale in zip(a, whole, (2.0, 3.0)):
+            same(one, each + scale * each / each.exp())
+
+
 def check_making(rank, size):
     mesh = init_device_mesh("cpu", (size,))
     made = ones(2 * size, 3, device_mesh=mesh, placements=[Shard(0)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -124,3 +124,24 @@ def test_names_as_overloads() -> None:
     target = [rl.zeros(2), rl.zeros(1, dtype=rl.int64)]
     rl._foreach_copy_(target, [rl.ones(2), rl.tensor([2.5])])
     assert [t.tolist() for t in target] == [[1.0, 1.0], [2]]
+
+
+class Noticing(rl.Tensor):
+    """Tells which operators came to it."""
+
+    seen: ClassVar[list[str]] = []
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.seen.append(str(func))
+        return None if func._schema.is_mutable else [rl.ones(2)]
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_subclasses_in_lists_are_asked(grad: bool) -> None:
+    made = [rl.ones(2).as_subclass(Noticing)]
+    Noticing.seen.clear()
+    with rl.set_grad_enabled(grad):
+        rl._foreach_add(made, 1.0)
+        rl._foreach_add_(made, [rl.ones(2)])
+    assert Noticing.seen == ["aten._foreach_add.Scalar", "aten._foreach_add_.List"]
