@@ -25,6 +25,9 @@ def main(names: list[str]) -> None:
         sys.modules[path.stem] = module
         spec.loader.exec_module(module)
         programs.update(dict.fromkeys(module.PROGRAMS, module))
+    states = ROOT / "recorded" / "states.pt"
+    if not states.exists():
+        sys.modules["programs_models"].write(states)  # type: ignore[attr-defined]
     found = json.loads(RECORD.read_text()) if names else {}
     for name in names or programs:
         found[name] = programs[name].run(name)

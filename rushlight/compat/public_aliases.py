@@ -55,6 +55,7 @@ ROOT: dict[str, str] = {
     "FatalError": ".base.errors:FatalError",
     "JITException": ".jit.runtime.errors:Error",
     "ErrorReport": REFUSES + RUNTIME,
+    "ScriptObject": ".quantization.operators.packed:ScriptObject",
     "cpp": REFUSES + CPP,
     "cudnn_is_acceptable": ".backends:cudnn.is_acceptable",
     "AVG": ".monitor:AggregationType.AVG",
@@ -66,7 +67,7 @@ ROOT: dict[str, str] = {
         "DeserializationStorageContext ExecutionPlan Gradient GraphExecutorState IODescriptor "
         "LiteScriptModule LockingLogger ModuleDict NoopLogger OperatorInfo "
         "ParameterDict ScriptClass ScriptClassFunction ScriptDictIterator ScriptDictKeyIterator "
-        "ScriptListIterator ScriptModuleSerializer ScriptObject ScriptObjectProperty "
+        "ScriptListIterator ScriptModuleSerializer ScriptObjectProperty "
         "SerializationStorageContext StaticModule TracingState "
         "import_ir_module import_ir_module_from_buffer merge_type_from_type_comment "
         "parse_type_comment",

@@ -24,6 +24,7 @@ from rushlight.core.size import Size
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, storage_of, strides_of
 from rushlight.core.typedstorage import TypedStorage
+from rushlight.io import quantized
 from rushlight.io.containers import Archive, Source
 from rushlight.io.opening import open_source
 from rushlight.io.places import location_tag
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
-STORAGE_NAME_OF = {dtype: name for name, dtype in STORAGE_NAMES.items()}
+STORAGE_NAME_OF = {dtype: name for name, dtype in STORAGE_NAMES.items()} | quantized.WRITTEN
 # dtypes that have no storage class of their own: their storages are bytes.
 UNTYPED = frozenset((dtypes.uint16, dtypes.uint32, dtypes.uint64, dtypes.complex32, *dtypes.FLOAT8))
 
@@ -110,7 +111,7 @@ class Pickler(PurePickler):  # type: ignore[misc]
         if isinstance(obj, Tensor):
             # A class may have its own way.
             as_usual = type(obj).__reduce_ex__ is Tensor.__reduce_ex__
-            return reduced(obj) if as_usual else NotImplemented
+            return reduced(obj) if as_usual or obj.is_quantized else NotImplemented
         if isinstance(obj, HookDict):
             return OrderedDict, (), None, None, iter(obj.items())
         if isinstance(obj, Size):
@@ -156,6 +157,9 @@ def public_name(obj: Any) -> TorchName:
     """The name under which torch has a class of ours."""
     import rushlight
 
+    written_as = getattr(obj, "written_as", None)
+    if written_as is not None:
+        return named(*written_as)
     name = obj.__qualname__
     for facade in ("nn", "optim", "optim.lr_scheduler", "nn.utils.rnn", "distributions"):
         package = rushlight
@@ -189,6 +193,8 @@ class StoredPart:
 
 def reduced(tensor: Any) -> Any:
     """How a tensor is written: a function of torch's and its arguments."""
+    if tensor.is_quantized:
+        return quantized.parts_of(tensor, StoredPart(storage_of(tensor), tensor.dtype), named)
     function, args = plain_parts(tensor)
     attributes = dict(tensor.__dict__)
     if isinstance(tensor, Parameter):
@@ -432,6 +438,11 @@ def own(module: str, name: str) -> Any:
         return found.call if found.target is None else found.target
     if found is not None:
         return found
+    if sys.modules.get("torch") is sys.modules["rushlight"]:
+        try:
+            return getattr(import_module(module), name)
+        except (ImportError, AttributeError):
+            pass
     # torch's classes are often defined deeper than they are public.
     path = "rushlight" + module[len("torch") :]
     places = [path]

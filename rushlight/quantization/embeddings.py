@@ -61,14 +61,6 @@ class EmbeddingPackedParams(Module):
         self.set_weight(weight)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
 
-    def __getstate__(self) -> Any:
-        return {**vars(self), "_packed_weight": self._weight()}
-
-    def __setstate__(self, state: Any) -> None:
-        weight = state.pop("_packed_weight")
-        super().__setstate__(state)
-        self.set_weight(weight)
-
     def __repr__(self) -> str:
         return repr(self._weight())
 

@@ -221,6 +221,9 @@ class FusedMovingAvgObsFakeQuantize(OfOneRange):
         self.register_buffer("observer_enabled", tensor([1], dtype=dtypes.int64))
         self.is_symmetric_quant = self.qscheme in SYMMETRIC
 
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, reduce_range={self.activation_post_process.reduce_range}"
+
     def forward(self, X: Any) -> Any:
         watching = self.activation_post_process
         return fused_moving_avg_obs_fake_quant(

@@ -141,14 +141,6 @@ class LinearPackedParams(Module):
         self.set_weight_bias(*found)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
 
-    def __getstate__(self) -> Any:
-        return {**vars(self), "_packed_params": self._weight_bias()}
-
-    def __setstate__(self, state: Any) -> None:
-        packed = state.pop("_packed_params")
-        super().__setstate__(state)
-        self.set_weight_bias(*packed)
-
     def __repr__(self) -> str:
         return repr(self._weight_bias())
 
@@ -509,7 +501,10 @@ class BatchNorm(Scaled, Module):
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         inner = mod[0] if isinstance(mod, nni._FusedModule) else mod
-        return cls.from_reference(inner, *qparams_of(mod))
+        made = cls.from_reference(inner, *qparams_of(mod))
+        # torch: kept as the observer gives them, of one element.
+        made.scale, made.zero_point = mod.activation_post_process.calculate_qparams()
+        return made
 
     @classmethod
     def from_reference(cls, bn: Any, output_scale: Any, output_zero_point: Any) -> Any:

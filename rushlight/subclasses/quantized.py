@@ -302,6 +302,19 @@ def cat(tensors: Any, dim: int = 0) -> Any:
     return as_quantized(functions.cat([each.dequantize() for each in tensors], dim), first)
 
 
+def pad(self: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    """Numbers beyond the ends: those within, mirrored or repeated, or one that is quantised."""
+    made = self.quantizer
+    if made.axis is not None:
+        raise unsupported("pad by channels")
+    integers = integers_of(self)
+    if mode == "constant":
+        number = made.quantize(np.float32([value or 0.0]))[0]
+        return with_integers(functions.constant_pad_nd(integers, pad, int(number)), made)
+    floats = functions.pad(integers.to(dtypes.float64), pad, mode)
+    return with_integers(floats.to(integers.dtype), made)
+
+
 def equal(self: Any, other: Any) -> bool:
     if not (isinstance(self, QuantizedTensor) and isinstance(other, QuantizedTensor)):
         return False
@@ -344,7 +357,7 @@ def to_floats(self: Any, *args: Any, **kwargs: Any) -> Any:
 RULES: dict[str, Any] = {
     "relu": relu, "relu_": lambda self: clamp_(self, 0.0), "relu6": relu6, "clamp": clamp,
     "clamp_": clamp_, "hardtanh": hardtanh, "cat": cat, "concat": cat, "equal": equal,
-    "copy_": copy_, "fill_": fill_, "to": to,
+    "copy_": copy_, "fill_": fill_, "to": to, "pad": pad,
     "sigmoid": onto_range(functions.sigmoid, signed=False),
     "hardsigmoid": onto_range(functions.hardsigmoid, signed=False),
     "tanh": onto_range(functions.tanh, signed=True),

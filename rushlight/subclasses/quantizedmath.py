@@ -228,9 +228,8 @@ def observe(
     running_min, running_max, scale, zero_point = state
     if axis is None:
         least, most = numbers.min().reshape((1,)), numbers.max().reshape((1,))
-        for running in (running_min, running_max):
-            if running.dim() == 0:
-                running.resize_((1,))
+        # One number may be kept without a dimension.
+        running_min, running_max = running_min.reshape((1,)), running_max.reshape((1,))
     else:
         rows = numbers.movedim(axis, 0).reshape(numbers.shape[axis], -1)
         least, most = rows.amin(1), rows.amax(1)

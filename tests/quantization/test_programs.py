@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 HERE = Path(__file__).parent
 RECORDED = json.loads((HERE / "recorded" / "programs.json").read_text())
+NUMBER = re.compile(r"-?\d+\.\d*(?:e-?\d+)?")
 RUN = """
 import importlib, json, sys, traceback
 import rushlight.compat
@@ -50,6 +52,12 @@ def near(found, expected):
             near(found[key], expected[key])
     elif isinstance(expected, float) and not isinstance(found, str):
         assert found == pytest.approx(expected, rel=1e-5, abs=1e-5, nan_ok=True)
+    elif isinstance(expected, str) and isinstance(found, str):
+        # Printed scales are floats too.
+        assert NUMBER.sub("#", found) == NUMBER.sub("#", expected)
+        near(
+            [float(n) for n in NUMBER.findall(found)], [float(n) for n in NUMBER.findall(expected)]
+        )
     else:
         assert found == expected
 

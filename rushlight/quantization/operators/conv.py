@@ -13,9 +13,9 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import values_of, wrap
 from rushlight.opset import functions
-from rushlight.quantization.operators.defining import CLASSES, quantized
-from rushlight.quantization.operators.linear import PackedParams
+from rushlight.quantization.operators.defining import quantized
 from rushlight.quantization.operators.numbers import floats, of_integers, per_tensor, rounded
+from rushlight.quantization.operators.packed import CLASSES, PackedParams
 from rushlight.subclasses.quantized import QINT8, QUINT8, QuantizedTensor, choose_qparams
 
 __all__ = ["Conv2dPackedParamsBase", "Conv3dPackedParamsBase"]
@@ -62,6 +62,24 @@ class ConvPackedParams(PackedParams):
         kept = dtypes.float32 if exact else dtypes.float64
         self.kept = wrap(self.whole.astype(kept.np), kept)
 
+    def contents(self) -> Any:
+        """torch: facts in one tensor, after their count; then the weight, and the bias alone."""
+        facts = [self.dims, *self.kept_stride, *self.kept_padding, *self.kept_dilation]
+        facts += [*self.kept_output_padding, self.kept_groups, int(self.transposed)]
+        told = wrap(np.array(facts, np.int16), dtypes.int16)
+        return "2", [told, self.kept_weight], [self.kept_bias]
+
+    @classmethod
+    def from_contents(cls, contents: Any) -> Any:
+        _, (told, weight), (bias,) = contents
+        count, *facts = told.tolist()
+        places = [facts[start * count : (start + 1) * count] for start in range(4)]
+        stride, padding, dilation, output_padding = places
+        groups, transposed = facts[4 * count :]
+        return cls(
+            weight, bias, stride, padding, output_padding, dilation, groups, bool(transposed)
+        )
+
     def stride(self) -> list[int]:
         return self.kept_stride
 
@@ -94,11 +112,11 @@ class ConvPackedParams(PackedParams):
         return values.reshape((1, -1) + (1,) * self.dims)
 
 
-class Conv2dPackedParamsBase(ConvPackedParams):
+class Conv2dPackedParamsBase(ConvPackedParams, name="quantized.Conv2dPackedParamsBase"):
     dims = 2
 
 
-class Conv3dPackedParamsBase(ConvPackedParams):
+class Conv3dPackedParamsBase(ConvPackedParams, name="quantized.Conv3dPackedParamsBase"):
     dims = 3
 
 

@@ -9,11 +9,9 @@ from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.modes import EnableTorchFunctionSubclass
 from rushlight.library.registration import Library
 
-__all__ = ["CLASSES", "quantized"]
+__all__ = ["quantized"]
 
 LIBRARY = Library("quantized", "FRAGMENT")
-# What schemas call parameters that are packed.
-CLASSES = "__torch__.torch.classes."
 
 
 def alone(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,7 +17,6 @@ from rushlight.quantization.operators.numbers import (
     from_integers,
     of_integers,
     per_tensor,
-    rounded,
 )
 from rushlight.subclasses.quantized import LIMITS, QuantizedTensor, copy_
 
@@ -307,11 +306,11 @@ def prelu(qx: Any, weight: Any, output_scale: float, output_zero_point: int) -> 
     if slopes.size > 1:
         slopes = slopes.reshape((1, -1) + (1,) * (qx.dim() - 2))
     steps = values_of(qx).astype(np.int64) - qx.quantizer.zero_point
-    unit = single(qx.quantizer.scale) * (single(1) / single(output_scale))
-    below = single(qx.quantizer.scale) * single(weight.quantizer.scale)
-    below = below * (single(1) / single(output_scale))
-    made = np.where(steps > 0, steps.astype(single) * unit, (steps * slopes).astype(single) * below)
-    return rounded(made, target)
+    # torch: what is positive is multiplied by 1 as a slope is quantised, which may be less.
+    one = int(weight.quantizer.quantize(np.float32([1.0]))[0]) - weight.quantizer.zero_point
+    unit = single(qx.quantizer.scale) * single(weight.quantizer.scale)
+    whole = steps * np.where(steps > 0, one, slopes)
+    return from_integers(whole, unit * (single(1) / single(output_scale)), target)
 
 
 @quantized("dropout(Tensor self, float output_scale, int output_zero_point, Scalar p=0.5, "

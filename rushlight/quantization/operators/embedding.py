@@ -9,15 +9,15 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import values_of, wrap
 from rushlight.opset import functions
-from rushlight.quantization.operators.defining import CLASSES, quantized
-from rushlight.quantization.operators.linear import PackedParams
+from rushlight.quantization.operators.defining import quantized
+from rushlight.quantization.operators.packed import CLASSES, PackedParams
 
 __all__ = ["EmbeddingPackedParamsBase"]
 
 PACKED = CLASSES + "quantized.EmbeddingPackedParamsBase"
 
 
-class EmbeddingPackedParamsBase(PackedParams):
+class EmbeddingPackedParamsBase(PackedParams, name="quantized.EmbeddingPackedParamsBase"):
     """Rows of integers; a number is `integer * scale - scale * zero_point`."""
 
     def __init__(self, weight: Any) -> None:
@@ -34,6 +34,13 @@ class EmbeddingPackedParamsBase(PackedParams):
                 part.astype(np.float16).astype(np.float32) for part in (scales, starts)
             ]
         self.rows = scales[:, None] * values_of(weight).astype(np.float32) + starts[:, None]
+
+    def contents(self) -> Any:
+        return 1, [self.kept_weight], [], [self.bit_rate()]
+
+    @classmethod
+    def from_contents(cls, contents: Any) -> Any:
+        return cls(contents[1][0])
 
     def bit_rate(self) -> int:
         return 4 if self.kept_weight.dtype is dtypes.BY_NAME["quint4x2"] else 8

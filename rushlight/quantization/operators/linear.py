@@ -10,43 +10,15 @@ from rushlight.base.errors import MissingFeature
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import values_of, wrap
 from rushlight.opset import functions
-from rushlight.quantization.operators.defining import CLASSES, quantized
+from rushlight.quantization.operators.defining import quantized
 from rushlight.quantization.operators.numbers import of_integers, per_tensor, rounded
+from rushlight.quantization.operators.packed import CLASSES, PackedParams
 from rushlight.subclasses.quantized import QINT8, QUINT8, QuantizedTensor, choose_qparams
 from rushlight.subclasses.quantizedmath import exact_product
 
-__all__ = ["LinearPackedParamsBase", "LinearPackedParamsBaseFP16", "PackedParams"]
+__all__ = ["LinearPackedParamsBase", "LinearPackedParamsBaseFP16"]
 
 PACKED = CLASSES + "quantized.LinearPackedParamsBase"
-
-
-class PackedParams:
-    """A weight and a bias, ready for products. Both stay as they were given."""
-
-    def __init__(self, weight: Any, bias: Any) -> None:
-        self.kept_weight = weight
-        self.kept_bias = None if bias is None else bias.detach()
-
-    def unpack(self) -> tuple[Any, Any]:
-        return self.kept_weight, self.kept_bias
-
-    def weight(self) -> Any:
-        return self.kept_weight
-
-    def bias(self) -> Any:
-        return self.kept_bias
-
-    def __repr__(self) -> str:
-        name = f"{CLASSES}quantized.{type(self).__name__}"
-        return f"<torch.ScriptObject object of type {name}>"
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    __hash__ = object.__hash__
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return memo.setdefault(id(self), self)
 
 
 def per_row(weight: Any) -> tuple[Any, Any]:
@@ -59,7 +31,7 @@ def per_row(weight: Any) -> tuple[Any, Any]:
     return values_of(made.scale).astype(np.float32), values_of(made.zero_point).astype(np.int64)
 
 
-class LinearPackedParamsBase(PackedParams):
+class LinearPackedParamsBase(PackedParams, name="quantized.LinearPackedParamsBase"):
     """The int8 weight of a linear layer, with the sums of its rows."""
 
     def __init__(self, weight: Any, bias: Any) -> None:
@@ -69,6 +41,11 @@ class LinearPackedParamsBase(PackedParams):
         if weight.dim() != 2:
             raise RuntimeError("The weight tensor for quantized::linear_prepack (fbgemm) should "
                                "be 2-dimensional.")  # fmt: skip
+        if weight.quantizer.axis is None:
+            # torch: packed with a scale in single precision.
+            scale = float(np.float32(weight.quantizer.scale))
+            start = weight.quantizer.zero_point
+            self.kept_weight = of_integers(values_of(weight), per_tensor(QINT8, scale, start))
         self.columns = np.ascontiguousarray(values_of(weight).T)
         self.totals = self.columns.sum(0, dtype=np.int64)
         self.scales, self.zero_points = per_row(weight)
@@ -76,6 +53,12 @@ class LinearPackedParamsBase(PackedParams):
             raise RuntimeError(
                 f"bias should be a vector of {weight.shape[0]} elements, got {list(bias.shape)}"
             )
+
+    @classmethod
+    def from_contents(cls, contents: Any) -> Any:
+        weight, bias = contents
+        made = cls if isinstance(weight, QuantizedTensor) else LinearPackedParamsBaseFP16
+        return made(weight, bias)
 
     def sums(self, rows: Any, zero_point: int) -> Any:
         """The products of what the rows' bytes stand for, in steps: whole numbers."""
@@ -184,13 +167,11 @@ class LinearPackedParamsBaseFP16(PackedParams):
         most = float(np.finfo(np.float16).max)
         halves = weight.detach().clamp(-most, most).to(dtypes.float16)
         super().__init__(halves, bias)
+        self.name = PACKED
         self.rounded = halves.to(dtypes.float32)
 
     def unpack(self) -> tuple[Any, Any]:
         return self.rounded, self.kept_bias
-
-    def __repr__(self) -> str:
-        return f"<torch.ScriptObject object of type {PACKED}>"
 
 
 @quantized(f"linear_prepack_fp16(Tensor W, Tensor? B=None) -> {PACKED}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.opset import functions
-from rushlight.quantization.operators.defining import CLASSES, quantized
+from rushlight.quantization.operators.defining import quantized
 from rushlight.quantization.operators.linear import (
     LinearPackedParamsBaseFP16,
-    PackedParams,
     dynamic,
     linear_dynamic_fp16,
 )
+from rushlight.quantization.operators.packed import CLASSES, PackedParams, ScriptObject
 
 __all__ = ["CellParamsBase", "gru_step", "lstm_step"]
 
@@ -19,7 +19,7 @@ HELD = CLASSES + "rnn.CellParamsBase"
 PACKED = CLASSES + "quantized.LinearPackedParamsBase"
 
 
-class CellParamsBase:
+class CellParamsBase(ScriptObject, name="rnn.CellParamsBase"):
     """The packed weights of one layer in one direction, with the biases in them."""
 
     def __init__(self, packed_ih: Any, packed_hh: Any, reduce_range: bool = True) -> None:
@@ -32,11 +32,17 @@ class CellParamsBase:
     def from_hidden(self, hidden: Any) -> Any:
         return product(hidden, self.packed_hh, self.reduce_range)
 
-    def __repr__(self) -> str:
-        return f"<torch.ScriptObject object of type {HELD}>"
+    def contents(self) -> Any:
+        packed = [self.packed_ih, self.packed_hh]
+        if isinstance(self.packed_ih, LinearPackedParamsBaseFP16):
+            return "quantized_fp16", [], [], [], packed
+        biases = [each.bias() for each in packed]
+        return "quantized_dynamic", biases, [], [int(self.reduce_range)], packed
 
-    def __deepcopy__(self, memo: Any) -> Any:
-        return memo.setdefault(id(self), self)
+    @classmethod
+    def from_contents(cls, contents: Any) -> Any:
+        *_, numbers, packed = contents
+        return cls(*packed, reduce_range=bool(numbers[0]) if numbers else True)
 
 
 def product(x: Any, packed: PackedParams, reduce_range: bool) -> Any:
