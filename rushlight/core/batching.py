@@ -629,12 +629,17 @@ class VmapLevel:
                 f"out_dims has structure {tree_flatten(out_dims)[1]} but output has structure "
                 f"{out_spec}."
             )
-        wrapped = [
-            leaf
-            if dim is None or not isinstance(leaf, Tensor)
-            else batched(leaf, dim % leaf.dim(), self.level)
-            for leaf, dim in zip(leaves, placed, strict=True)
-        ]
+        # An argument that is returned stays the object it was: whoever called may have marked it
+        # as written.
+        given = {id(v._value): v for v, is_in in zip(flat, hidden, strict=True) if is_in}
+        wrapped: list[Any] = []
+        for leaf, dim in zip(leaves, placed, strict=True):
+            if dim is None or not isinstance(leaf, Tensor):
+                wrapped.append(leaf)
+                continue
+            known, axis = given.get(id(leaf)), dim % leaf.dim()
+            is_same = known is not None and known._axis == axis
+            wrapped.append(known if is_same else batched(leaf, axis, self.level))
         return tree_unflatten(wrapped, out_spec)
 
 

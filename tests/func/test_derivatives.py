@@ -411,12 +411,22 @@ def test_functions_that_write_to_their_tangents():
         def jvp(ctx, tangent):
             return tangent.mul_(2)
 
+        @staticmethod
+        def vmap(info, in_dims, x):
+            Double.apply(x)
+            return x, in_dims[0]
+
     def f(x):
         return Double.apply(x.clone())
 
     value, tangent = jvp(f, (X,), (X,))
     assert (value.tolist(), tangent.tolist()) == ([2.0, 4.0, 6.0], [2.0, 4.0, 6.0])
     assert grad(lambda x: f(x).sum())(X).tolist() == [2.0, 2.0, 2.0]
+    rows = torch.stack([X, X])
+    for axis, batch in ((0, rows), (1, rows.t())):
+        assert vmap(f, axis)(batch).tolist() == [[2.0, 4.0, 6.0]] * 2
+        found = vmap(grad(lambda x: f(x).sum()), axis)(batch)
+        assert found.tolist() == [[2.0, 2.0, 2.0]] * 2
 
 
 def test_functions_that_return_views_have_tangents():
