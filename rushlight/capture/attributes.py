@@ -7,6 +7,7 @@ import sys
 import types
 from typing import Any
 
+from rushlight.capture.floats import computed
 from rushlight.capture.outcomes import Break
 from rushlight.capture.sources import Source, const
 from rushlight.capture.tracer import Tracing, raise_user
@@ -16,6 +17,7 @@ from rushlight.capture.values import (
     Cell,
     Const,
     Dict,
+    Float,
     Func,
     Lazy,
     Method,
@@ -430,6 +432,8 @@ class Attributes(Tracing):
 
     def number_type(self, v: Number) -> type:
         """The type the user sees: symbolic numbers pass for plain ones."""
+        if isinstance(v, Float):
+            return float
         for kind in (bool, int, float):
             if isinstance(v.example, kind):
                 return kind
@@ -441,6 +445,8 @@ class Attributes(Tracing):
         match v:
             case Tensor() | Opaque() if v.is_number():
                 raise Break("data-dependent branch")
+            case Float():
+                return bool(self.real(computed(self, bool, [v])).value)
             case Number():
                 return bool(self.world.decide(v.example))
             case Const():

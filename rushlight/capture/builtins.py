@@ -17,6 +17,7 @@ from typing import Any
 from rushlight.capture import iterators
 from rushlight.capture.attributes import Iter
 from rushlight.capture.containers import sorted_items, update_dict
+from rushlight.capture.floats import computed
 from rushlight.capture.outcomes import Break, UserRaise
 from rushlight.capture.sources import const
 from rushlight.capture.tracer import raise_user
@@ -25,6 +26,7 @@ from rushlight.capture.values import (
     Bound,
     Const,
     Dict,
+    Float,
     Func,
     Made,
     Method,
@@ -146,6 +148,10 @@ def extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
             return default
         key = t.real(key)
         by_self = isinstance(key, Const) and key.value is None
+        if by_self and any(isinstance(t.real(x), Float) for x in items):
+            found = computed(t, choose, items) if len(items) > 1 else items[0]
+            if found is not NULL:
+                return found
         keys = [t.python(x if by_self else t.call(key, [x], {})) for x in items]
         return items[choose(range(len(items)), key=keys.__getitem__)]
 
@@ -300,9 +306,11 @@ def rounding(f: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(t: Any, *args: Any) -> Any:
         v = t.real(args[0]) if len(args) == 1 else None
-        if isinstance(v, Number) and not t.world.may_raise_later(v.example):
-            return t.record("call_function", f, [v], {})
-        return NotImplemented
+        if isinstance(v, Float) or not isinstance(v, Number):
+            return NotImplemented
+        if t.world.may_raise_later(v.example):
+            return NotImplemented
+        return t.record("call_function", f, [v], {})
 
     return run
 

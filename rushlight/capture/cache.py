@@ -32,7 +32,14 @@ from rushlight.capture.failures import NoNativeForm
 from rushlight.capture.frame import Frame
 from rushlight.capture.guards import Names, described, first_missed
 from rushlight.capture.hints import unsupported
-from rushlight.capture.outcomes import Abandon, Break, NeedBreak, Specialize, UserRaise
+from rushlight.capture.outcomes import (
+    Abandon,
+    Break,
+    NeedBreak,
+    Specialize,
+    SpecializeFloats,
+    UserRaise,
+)
 from rushlight.capture.prefixes import State
 from rushlight.capture.recording import Recording
 from rushlight.capture.sources import Id, Source, fetch, free, local
@@ -98,8 +105,8 @@ class Options:
     """What a capture is asked to do. `limit` gives how many entries a code object may have, `total`
     how many in all captures, `fails_at_limit` whether more is an error, `fails_again` whether a
     second one is. `learns` says whether numbers and sizes that change become symbols,
-    `keeps_numbers` whether numbers do not, `starts_dynamic` whether they are symbols from the start
-    where `dynamic` leaves that open."""
+    `keeps_numbers` whether integers do not, and `keeps_floats` whether floats do not,
+    `starts_dynamic` whether they are symbols from the start where `dynamic` leaves that open."""
 
     def __init__(self, *, fullgraph: bool = False, dynamic: bool | None = None) -> None:
         self.fullgraph = fullgraph
@@ -109,6 +116,7 @@ class Options:
         self.fails_at_limit: Callable[[], bool] = lambda: False
         self.fails_again: Callable[[], bool] = lambda: False
         self.keeps_numbers: Callable[[], bool] = lambda: False
+        self.keeps_floats: Callable[[], bool] = lambda: False
         self.learns: Callable[[], bool] = lambda: True
         self.starts_dynamic: Callable[[], bool] = lambda: False
 
@@ -132,6 +140,8 @@ class Capture:
         self.options = options or Options()
         self.world = make_world()
         self.codes: dict[Any, CompiledCode] = {}
+        # With those that functions made before a reset still have.
+        self.living: weakref.WeakSet[CompiledCode] = weakref.WeakSet()
         self.lock = threading.RLock()
         self.graphs: list[Recording] = []
         self.breaks: list[str] = []
@@ -151,6 +161,7 @@ class Capture:
                     code = prefixes.with_a_slot(function.__code__)
                     found = CompiledCode(code, function.__globals__, self)
                     self.codes[key] = found
+                    self.living.add(found)
         return found
 
     def function(self, function: types.FunctionType) -> Any:
@@ -159,7 +170,7 @@ class Capture:
 
     def reset(self) -> None:
         with self.lock:
-            for code in list(self.codes.values()):
+            for code in list(self.living):
                 code.forget()
             self.codes.clear()
 
@@ -499,14 +510,12 @@ class CompiledCode:
             if kind == "tensor":
                 changed = world.changed_sizes(expected, value)
                 self.dynamic |= {source.size(dim) for dim in changed}
-            elif (
-                type(value) is type(expected)
-                and world.may_be_dynamic(expected, value)
-                # What is read from the globals changes seldom.
-                and source.root.kind != "const"
-                and not self.capture.options.keeps_numbers()
-            ):
-                self.dynamic.add(source)
+            elif type(value) is type(expected) and world.may_be_dynamic(expected, value):
+                options = self.capture.options
+                # Integers that are read from the globals change seldom.
+                keeps = options.keeps_numbers() or source.root.kind == "const"
+                if not (options.keeps_floats() if type(value) is float else keeps):
+                    self.dynamic.add(source)
 
     def why_last_missed(self, values: tuple[Any, ...]) -> str:
         """What the newest entry expects and the values do not have."""
@@ -541,6 +550,8 @@ class CompiledCode:
                 raise Break(str(error)) from None
             except Specialize:
                 self.static |= self.dynamic
+            except SpecializeFloats:
+                self.static |= set(t.floats)
             except NeedBreak as need:
                 if self.capture.options.fullgraph:
                     raise Break(need.reason) from None

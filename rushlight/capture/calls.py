@@ -15,6 +15,7 @@ from rushlight.capture import marks
 from rushlight.capture.attributes import Iter
 from rushlight.capture.builtins import BUILTINS, CALLS, PURE
 from rushlight.capture.containers import methods_of
+from rushlight.capture.floats import computed
 from rushlight.capture.frame import Frame
 from rushlight.capture.iterators import Generator
 from rushlight.capture.operators import Operators
@@ -26,6 +27,7 @@ from rushlight.capture.values import (
     Bound,
     Const,
     Dict,
+    Float,
     Func,
     Lazy,
     Made,
@@ -142,6 +144,10 @@ class Tracer(Operators):
             except TypeError as error:
                 raise Break(f"arguments of {value.__name__}: {error}") from None
             if result is not NotImplemented:
+                return result
+        if value in PURE and not kwargs and any(isinstance(self.real(a), Float) for a in args):
+            result = computed(self, value, args)
+            if result is not NULL:
                 return result
         if value in PURE:
             plain = {key: self.python(v) for key, v in kwargs.items()}

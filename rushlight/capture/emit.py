@@ -15,7 +15,8 @@ from typing import Any
 from rushlight.capture import iterators
 from rushlight.capture.attributes import Iter
 from rushlight.capture.guards import MISSES, Kept, Names, failing_test, wrong_type
-from rushlight.capture.outcomes import Break, NeedBreak
+from rushlight.capture.outcomes import Break, NeedBreak, SpecializeFloats
+from rushlight.capture.recording import FLOAT
 from rushlight.capture.sources import Id, Source
 from rushlight.capture.tracer import Guard
 from rushlight.capture.values import (
@@ -95,6 +96,9 @@ class Emitter:
     def read_text(self, kind: str, base: Any, key: Any) -> str:
         if kind == "local":
             return self.cells
+        if kind == "computed":
+            function, parts = key
+            return f"{self.names.constant(function)}({', '.join(map(self.read, parts))})"
         owner = self.read(base)
         if kind == "attr":
             return f"{owner}.{key}"
@@ -538,6 +542,10 @@ class Emitter:
             t.world.set_grad(True)
         try:
             run = self.names.constant(backend(recording))
+        except Exception:
+            if not any(node.meta.get(FLOAT) for node in recording.inputs):
+                raise
+            raise SpecializeFloats from None
         finally:
             if t.has_switches:
                 t.world.write_modes(t.entry_modes)

@@ -19,8 +19,11 @@ from rushlight.capture.world import World
 
 __all__ = ["MISSES", "Kept", "Names", "described", "failing_test", "first_missed", "wrong_type"]
 
-# What reading a source may raise where it is not there any more: the entry does not fit.
-MISSES = (AttributeError, KeyError, IndexError, TypeError, ValueError, NameError)
+# What reading a source may raise where it is not there any more, or computing with it: the entry
+# does not fit.
+MISSES = (
+    AttributeError, KeyError, IndexError, TypeError, ValueError, NameError, ArithmeticError,
+)  # fmt: skip
 
 
 class Names:

@@ -10,6 +10,7 @@ from typing import Any
 
 from rushlight.capture.attributes import Attributes, Iter
 from rushlight.capture.bytecode import BINARY
+from rushlight.capture.floats import computed
 from rushlight.capture.iterators import Items, Over, OverRange
 from rushlight.capture.outcomes import Break, Specialize, UserRaise
 from rushlight.capture.sources import const
@@ -18,6 +19,7 @@ from rushlight.capture.values import (
     NULL,
     Const,
     Dict,
+    Float,
     Method,
     New,
     Number,
@@ -62,6 +64,12 @@ class Operators(Attributes):
         a, b = self.real(a), self.real(b)
         if isinstance(a, Opaque) or isinstance(b, Opaque):
             return self.binary_of_opaque(f, a, b)
+        if isinstance(a, Float) or isinstance(b, Float):
+            found = computed(self, OUT_OF_PLACE.get(f, f), [a, b])
+            if found is not NULL:
+                return found
+            if not (isinstance(a, Tensor) or isinstance(b, Tensor)):
+                a, b = self.decided(a), self.decided(b)
         if isinstance(a, Proxy) or isinstance(b, Proxy):
             found = self.binary_of_proxies(f, a, b)
         elif self.are_constants(f, a, b):
@@ -228,6 +236,9 @@ class Operators(Attributes):
         v = self.real(v)
         if isinstance(v, Opaque):
             return self.world.opaque_unary(self, f, v)
+        if isinstance(v, Float):
+            found = computed(self, f, [v])
+            return self.fold(f, self.python(v)) if found is NULL else found
         if isinstance(v, Proxy):
             return self.record("call_function", f, [v], {})
         if isinstance(v, New | Obj):

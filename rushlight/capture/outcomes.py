@@ -20,6 +20,10 @@ class Specialize(Exception):
     """A number kept symbolic is needed as a value: start again with constants."""
 
 
+class SpecializeFloats(Exception):
+    """A backend does not take floats that change: start again with constants."""
+
+
 class UserRaise(Exception):
     """The program raised; `var` is the exception."""
 

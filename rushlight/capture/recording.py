@@ -15,6 +15,7 @@ from rushlight.graph.node import Node, map_arg
 
 __all__ = [
     "EXAMPLE",
+    "FLOAT",
     "HOOK",
     "NATIVE",
     "PART",
@@ -31,6 +32,8 @@ PART = "part"
 NATIVE = "native"
 # What it is for such a node that puts a hook on a tensor.
 HOOK = "hook"
+# In the meta of an input: whether it is a float that calls give.
+FLOAT = "float"
 # In the meta of a call that writes to its arguments.
 WRITES = "writes"
 

@@ -32,7 +32,8 @@ class Id:
 
 
 class Source(NamedTuple):
-    """`kind` is one of local, free, const, attr, item, cell, size, referent."""
+    """`kind` is one of local, free, const, attr, item, cell, size, referent, computed: the key of
+    the last is a function and the sources of its arguments."""
 
     kind: str
     base: Any
@@ -68,6 +69,9 @@ class Source(NamedTuple):
             return f"L[{self.key!r}]"
         if self.kind == "const":
             return str(self.key.label)
+        if self.kind == "computed":
+            function, parts = self.key
+            return f"{function.__name__}({', '.join([part.name for part in parts])})"
         base = self.base.name
         if self.kind == "attr":
             return f"{base}.{self.key}"
@@ -105,6 +109,9 @@ def fetch(source: Source, scope: dict[str, Any]) -> Any:
         return scope[key]
     if kind == "const":
         return key.value
+    if kind == "computed":
+        function, parts = key
+        return function(*[fetch(part, scope) for part in parts])
     owner = fetch(base, scope)
     if kind == "attr":
         return getattr(owner, key)

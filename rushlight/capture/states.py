@@ -99,15 +99,15 @@ def token() -> Any:
 
 
 def reopen(manager: Any, before: Any) -> None:
-    """Note a context as entered: its exit goes back to `before`."""
-    LOCAL.state.entered.append((manager, before))
+    """Note a context as entered: its exit goes back to `before`. No recorder was told."""
+    LOCAL.state.entered.append((manager, (*before, None)))
     autocasting.autocast_increment_nesting()
 
 
 def before_of(manager: Any) -> Any:
     """What was before a context was entered that is open now."""
     entered = LOCAL.state.entered
-    return next((before for other, before in reversed(entered) if other is manager), None)
+    return next((before[:3] for other, before in reversed(entered) if other is manager), None)
 
 
 GRAD_MODES: dict[type, bool | None] = {

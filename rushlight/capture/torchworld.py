@@ -353,14 +353,19 @@ class TorchWorld(World):
         self.symbolic[source] = made
         return made
 
-    def may_be_dynamic(self, expected: Any, value: Any) -> bool:
-        return type(value) is int and super().may_be_dynamic(expected, value)
+    def float(self, value: float) -> Any:
+        # No op may ask for its value.
+        with self.env.ignore_fresh_unbacked_symbols():
+            return self.env.create_unbacked_symfloat()
 
     def may_raise_later(self, example: Any) -> bool:
         return not isinstance(example, SymNumber)
 
     def is_known(self, example: Any) -> bool:
         return not isinstance(example, SymNumber) or example.node.has_hint()
+
+    def hint(self, example: Any) -> Any:
+        return example.node.hint if isinstance(example, SymNumber) else example
 
     def decide(self, example: Any) -> Any:
         plain: Any

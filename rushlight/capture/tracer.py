@@ -9,19 +9,22 @@ import collections
 import enum
 import functools
 import linecache
+import math
 import operator
 import types
 from typing import Any
 
 from rushlight.capture.bytecode import BINARY
+from rushlight.capture.floats import is_large, large_test, settled, without_floats
 from rushlight.capture.outcomes import Break, UserRaise
-from rushlight.capture.recording import PART, WRITES, Recording, contains_node, examples_of
+from rushlight.capture.recording import FLOAT, PART, WRITES, Recording, contains_node, examples_of
 from rushlight.capture.sources import Id, Source, cell, const
 from rushlight.capture.values import (
     NULL,
     Cell,
     Const,
     Dict,
+    Float,
     Lazy,
     Method,
     New,
@@ -102,6 +105,8 @@ class Tracing:
         self.entered: list[tuple[Any, Any]] = []
         # Whether sizes are not to be constants from the start.
         self.assume_dynamic = False
+        # Floats that change, by where they come from.
+        self.floats: dict[Source, Float] = {}
         # Whether integers are, even so.
         self.keeps_numbers = False
         # Whether user code may catch what the graph raises.
@@ -147,7 +152,10 @@ class Tracing:
     def wrap_new(self, value: Any, source: Source) -> Var:
         kind = type(value)
         if self.is_constant(value):
-            if kind in (int, float) and self.is_dynamic(value, source):
+            if kind is float and source in self.dynamic and math.isfinite(value):
+                self.guard("type", source, kind)
+                return self.float_of(value, source)
+            if kind is int and self.is_dynamic(value, source):
                 self.guard("type", source, kind)
                 return Number(self.world.number(value, source), None, source)
             self.guard("value", source, value)
@@ -165,7 +173,13 @@ class Tracing:
         if source in self.dynamic:
             return True
         is_argument = self.assume_dynamic and source.kind == "local" and not self.keeps_numbers
-        return is_argument and type(value) is int and value not in (0, 1)
+        return is_argument and value not in (0, 1)
+
+    def float_of(self, value: float, source: Source) -> Float:
+        """The variable of a float that changes, one for each way to it."""
+        if source not in self.floats:
+            self.floats[source] = Float(value, self.world.float(value), source)
+        return self.floats[source]
 
     def wrap_object(self, value: Any, kind: type, source: Source) -> Var:
         if self.world.is_tensor(value):
@@ -251,13 +265,18 @@ class Tracing:
     def node(self, v: Proxy) -> Any:
         if v.node is None:
             assert v.source is not None
+            if isinstance(v, Float):
+                self.guard("text", v.source, large_test)
             v.node = self.root.add_input(v.source.identifier(), v.example, v.source)
             self.root.readers[v.node] = self.world.input_reader(v)
+            v.node.meta[FLOAT] = isinstance(v, Float)
         return v.node
 
     def arg(self, v: Any) -> Any:
         """A variable as an argument of a node."""
         v = self.real(v)
+        if isinstance(v, Float) and is_large(v.value):
+            v = Const(settled(self, v))
         match v:
             case Const():
                 return self.world.const_arg(v.value)
@@ -279,6 +298,8 @@ class Tracing:
     def python(self, v: Any) -> Any:
         """The value, if it is known completely."""
         v = self.real(v)
+        if isinstance(v, Float):
+            return settled(self, v)
         if isinstance(v, Number):
             return self.world.decide(v.example)
         if isinstance(v, Tensor):
@@ -333,6 +354,16 @@ class Tracing:
         found = self.world.overridden(self, op, target, args, kwargs)
         if found is not None:
             return found
+        try:
+            return self.record_call(op, target, args, kwargs)
+        except Break:
+            if not self.floats:
+                raise
+            # Some ops look at the values of numbers.
+            args, kwargs = without_floats(self, args), without_floats(self, kwargs)
+            return self.record_call(op, target, args, kwargs)
+
+    def record_call(self, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         nodes = [self.arg(a) for a in args], {k: self.arg(v) for k, v in kwargs.items()}
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
         given, named = examples_of(nodes)

@@ -17,6 +17,7 @@ __all__ = [
     "Cell",
     "Const",
     "Dict",
+    "Float",
     "Func",
     "Handled",
     "Lazy",
@@ -81,6 +82,16 @@ class Tensor(Proxy):
 
 class Number(Proxy):
     """A number that is not specialised."""
+
+
+class Float(Number):
+    """A float that calls give; `value` is what it is now."""
+
+    source: Source
+
+    def __init__(self, value: float, example: Any, source: Source) -> None:
+        super().__init__(example, None, source)
+        self.value = value
 
 
 class Opaque(Proxy):

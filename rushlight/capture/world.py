@@ -99,6 +99,10 @@ class World:
         """The example of a number that is not to be a constant."""
         return value
 
+    def float(self, value: float) -> Any:
+        """The example of a float that is not to be a constant."""
+        return value
+
     def may_be_dynamic(self, expected: Any, value: Any) -> bool:
         """Whether a number that changed from one to the other is a constant no more."""
         return type(value) in (int, float) and value != expected
@@ -106,6 +110,10 @@ class World:
     def decide(self, example: Any) -> Any:
         """The value of a number, with whatever guard makes that right."""
         raise Specialize
+
+    def hint(self, example: Any) -> Any:
+        """What a known number is now."""
+        return example
 
     def may_raise_later(self, example: Any) -> bool:
         """Whether arithmetic on a number must happen now, for the user's handlers to see it."""

@@ -28,7 +28,8 @@ from rushlight.codegen.fusion import fuse, shrink_buffers
 from rushlight.codegen.inplace import maker, reads_in_step
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.lowerings import Lowering
-from rushlight.codegen.program import LoopProgram, Value, expression_of
+from rushlight.codegen.program import LoopProgram, expression_of
+from rushlight.codegen.values import Value
 from rushlight.codegen.writer import RunWriter
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes

@@ -143,6 +143,18 @@ class Expression:
         return self.builder.bitwise_not(self)
 
 
+class Factor(Expression):
+    """A factor that is not known yet: texts multiply by it as by any number but 1."""
+
+    def __init__(self, expr: Expression) -> None:
+        super().__init__(expr.builder, expr.op, expr.args, expr.dtype, expr.payload)
+
+    def __eq__(self, other: object) -> Any:
+        return self is other
+
+    __hash__ = object.__hash__
+
+
 # What arithmetic takes: a value, or a Python number.
 Operand = Expression | float
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from rushlight.codegen.fusion import same_element
 from rushlight.codegen.loops import Buffer, Kernel, Statement
-from rushlight.codegen.program import Call, LoopProgram, Name
+from rushlight.codegen.program import LoopProgram
+from rushlight.codegen.values import Call, Name
 
 __all__ = ["Touch", "place_writes"]
 

@@ -22,7 +22,8 @@ from rushlight.core import geometry
 from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype
 
 if TYPE_CHECKING:
-    from rushlight.codegen.program import LoopProgram, Value
+    from rushlight.codegen.program import LoopProgram
+    from rushlight.codegen.values import Value
     from rushlight.core.op import OpOverload
 
 __all__ = ["METHODS", "Lowering"]

@@ -23,6 +23,7 @@ from rushlight.codegen.expressions import (
     UNARY_FUNCTIONS,
     Builder,
     Expression,
+    Factor,
     Inexpressible,
     walk,
 )
@@ -31,6 +32,17 @@ from rushlight.codegen.loops import Buffer, Ints, Statement, accesses, restrided
 from rushlight.codegen.lowerings import METHODS, Lowering
 from rushlight.codegen.origins import Origins
 from rushlight.codegen.sizes import SizeReader
+from rushlight.codegen.values import (
+    Call,
+    Name,
+    Operand,
+    Product,
+    Scalar,
+    Value,
+    has_scalars,
+    has_variables,
+    number_tensor,
+)
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -39,12 +51,12 @@ from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor, shell
 from rushlight.graph.node import Node
 from rushlight.opset.elementwise import POINTWISE, number_array
-from rushlight.symbolic.numbers import SymInt, SymNumber
+from rushlight.symbolic.numbers import SymFloat, SymInt, SymNumber
 
 if TYPE_CHECKING:
     from rushlight.fx.graph_module import GraphModule
 
-__all__ = ["Call", "LoopProgram", "Value", "read_graph"]
+__all__ = ["LoopProgram", "expression_of", "is_written_late", "read_graph"]
 
 # Expressions beyond these are put into memory before they grow further.
 MOST_NODES = 256
@@ -55,120 +67,6 @@ LIGHT_NODES = 6
 # Lengths up to which float32 sums accumulate in float32: in vector lanes, and one by one.
 LONG = 1 << 14
 OUTER = 128
-
-
-class Value:
-    """What a node stands for: an expression over `shape`, or a tensor that only calls see."""
-
-    __slots__ = ("base", "buffer", "dtype", "expr", "name", "shape", "strides")
-
-    def __init__(
-        self, name: str, shape: Ints, strides: Ints, dtype: dtype, expr: Expression | None
-    ) -> None:
-        self.name = name
-        self.shape = shape
-        self.strides = strides
-        self.dtype = dtype
-        self.expr = expr
-        self.buffer: Buffer | None = None
-        # For a view: (op, arguments, place among several results), to make the tensor with.
-        self.base: Any = None
-
-
-class Call:
-    """A step that runs an op on tensors. `results` are the names of what it makes."""
-
-    __slots__ = (
-        "args",
-        "binds",
-        "given",
-        "kwargs",
-        "made",
-        "many",
-        "op",
-        "picks",
-        "results",
-        "through_dispatch",
-        "views",
-    )
-
-    def __init__(
-        self,
-        op: Callable[..., Any],
-        args: list[Any],
-        kwargs: dict[str, Any],
-        results: list[str | None],
-    ) -> None:
-        self.op = op
-        self.args = args
-        self.kwargs = kwargs
-        self.results = results
-        # Which of several results is meant, and whether there are several.
-        self.picks: int | None = None
-        self.many = False
-        self.given: set[Buffer] = set()
-        self.made: list[Buffer] = []
-        self.through_dispatch = False
-        # Whether it gives one view of its first argument, made below autograd.
-        self.views = False
-        # Lines that keep sizes which only its results tell.
-        self.binds: list[str] = []
-
-    @property
-    def is_barrier(self) -> bool:
-        is_pure = isinstance(self.op, OpOverload) and not self.op._schema.is_mutable
-        return bool(self.binds) or not is_pure
-
-    def reads(self) -> set[Buffer]:
-        return self.given
-
-    def writes(self) -> set[Buffer]:
-        return set(self.made)
-
-    def __str__(self) -> str:
-        names = ", ".join([name or "_" for name in self.results])
-        args = ", ".join(map(str, self.args))
-        return f"{names} = {self.op}({args})"
-
-
-# Memory, whether its last two dims are swapped, and the sizes to read it with where they are not
-# its own: dense memory holds the elements of other sizes in the same order.
-Operand = tuple[Buffer, bool, Ints | None]
-
-
-class Product:
-    """A step that multiplies matrices, or batches of them, through BLAS."""
-
-    __slots__ = ("left", "right", "target")
-
-    is_barrier = False
-
-    def __init__(self, left: Operand, right: Operand, target: Buffer) -> None:
-        self.left = left
-        self.right = right
-        self.target = target
-
-    def reads(self) -> set[Buffer]:
-        return {self.left[0], self.right[0]}
-
-    def writes(self) -> set[Buffer]:
-        return {self.target}
-
-    def __str__(self) -> str:
-        sides = [f"{b}.mT" if swapped else str(b) for b, swapped, _ in (self.left, self.right)]
-        return f"{self.target} = {sides[0]} @ {sides[1]}"
-
-
-class Name:
-    """A tensor variable in the arguments of a call."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return self.name
 
 
 class LoopProgram:
@@ -457,9 +355,22 @@ class LoopProgram:
         """An argument of a call, tensors by the names of their variables."""
         if isinstance(value, Value):
             return Name(self.tensor(value))
+        if isinstance(value, Scalar):
+            return Name(value.name)
         if isinstance(value, (list, tuple)):
             return type(value)([self.argument(item) for item in value])
         return value
+
+    def scalar(self, value: Scalar, shape: Ints) -> Expression:
+        """A float as an expression over a shape."""
+        if value.value is None:
+            name = self.fresh("t")
+            call = Call(number_tensor, [Name(value.name)], {}, [name])
+            self.steps.append(call)
+            value.value = self.held(name, (), (), dtypes.float64)
+            assert value.value.buffer is not None
+            call.made.append(value.value.buffer)
+        return self.expanded(value.value, shape)
 
     def given_to(self, args: Iterable[Any]) -> set[Buffer]:
         found: set[Buffer] = set()
@@ -521,6 +432,8 @@ class LoopProgram:
 
     def number(self, value: Any, name: str, call: Call) -> Any:
         """A result that is no tensor: sizes may depend on it."""
+        if isinstance(value, SymFloat):
+            return Scalar(name, value)
         if not isinstance(value, SymInt):
             return Name(name)
         self.sizes.bind_number(value, name, call.binds)
@@ -581,9 +494,12 @@ def innermost(expr: Expression, shape: Ints, axes: Ints) -> int:
 def bound(op: OpOverload, args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
     """The arguments of a call in the order of the schema, in the forms that kernels expect: the
     op's own binder makes them, with tensors without values standing for values."""
-    stands_for: dict[int, Value] = {}
+    stands_for: dict[int, Value | Scalar] = {}
 
     def stand_in(value: Any) -> Any:
+        if isinstance(value, Scalar):
+            stands_for[id(value.symbol)] = value
+            return value.symbol
         if isinstance(value, Value):
             found = meta_of(value)
             stands_for[id(found)] = value
@@ -593,7 +509,9 @@ def bound(op: OpOverload, args: Iterable[Any], kwargs: dict[str, Any]) -> list[A
         return value
 
     def put_back(value: Any) -> Any:
-        if isinstance(value, Tensor):
+        if isinstance(value, SymFloat) and id(value) not in stands_for:
+            raise Inexpressible("a number that is computed with")
+        if isinstance(value, (Tensor, SymFloat)):
             return stands_for[id(value)]
         if isinstance(value, (list, tuple)):
             return type(value)([put_back(item) for item in value])
@@ -602,16 +520,6 @@ def bound(op: OpOverload, args: Iterable[Any], kwargs: dict[str, Any]) -> list[A
     given = [stand_in(value) for value in args]
     named = {name: stand_in(value) for name, value in kwargs.items()}
     return [put_back(value) for value in op.bind(*given, **named)]
-
-
-def has_variables(args: Iterable[Any]) -> bool:
-    """Whether an argument is known only when the graph runs, and no tensor."""
-    return any(
-        [
-            isinstance(value, Name) or (isinstance(value, (list, tuple)) and has_variables(value))
-            for value in args
-        ]
-    )
 
 
 def with_keywords(op: OpOverload, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -633,6 +541,8 @@ def meta_of(value: Any) -> Any:
     if isinstance(value, Extent):
         # Only that it is an integer counts.
         return value.hint
+    if isinstance(value, Scalar):
+        return 0.5
     if isinstance(value, (list, tuple)):
         return type(value)([meta_of(item) for item in value])
     return value
@@ -643,6 +553,30 @@ def meta_of(value: Any) -> Any:
 
 # Loops compute in no such dtype: halves are widened, unless they are rounded at every step.
 UNWRITTEN = frozenset((*dtypes.FLOAT8, *HALVES))
+
+
+def operand(program: LoopProgram, value: Any, shape: Ints) -> Any:
+    if isinstance(value, Value):
+        return program.expanded(value, shape)
+    if isinstance(value, Extent):
+        return program.m.const(value, dtypes.int64)
+    if value is not None and type(value) not in (int, float, bool, Scalar):
+        raise Inexpressible(f"a {type(value).__name__}")
+    return value
+
+
+def scalar_operand(
+    program: LoopProgram, op: OpOverload, plan: Any, position: int, value: Scalar, shape: Ints
+) -> Expression:
+    """A float that is known late as an operand, in the dtypes that a constant would have."""
+    is_factor = position in op.options.get("factors", ())
+    chain = dict(plan.casts).get(position, (plan.working,) if is_factor else ())
+    if not chain:
+        raise Inexpressible("a text that looks at a number")
+    expr = program.scalar(value, shape)
+    for target in chain:
+        expr = program.m.cast(expr, target)
+    return Factor(expr) if is_factor else expr
 
 
 def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) -> Any:
@@ -660,24 +594,23 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
     shape = program.sizes.read_all(first.shape)
     given: list[Any] = list(args)
     for position in op.tensor_positions:
-        value = args[position]
-        if isinstance(value, Value):
-            given[position] = program.expanded(value, shape)
-        elif isinstance(value, Extent):
-            given[position] = m.const(value, dtypes.int64)
-        elif value is not None and type(value) not in (int, float, bool):
-            raise Inexpressible(f"a {type(value).__name__}")
+        given[position] = operand(program, args[position], shape)
     for position, chain in plan.casts:
         if isinstance(args[position], Extent):
             given[position] = m.const(args[position], dtypes.int64)
         if isinstance(args[position], (Value, Extent)):
             for target in chain:
                 given[position] = m.cast(given[position], target)
+        elif isinstance(args[position], Scalar):
+            continue
         elif position in op.options.get("factors", ()):
             # Texts look whether it is 1.
             given[position] = number_array(args[position], chain).item()
         else:
             given[position] = m.const(number_array(args[position], chain).item(), chain[-1])
+    for position, value in enumerate(args):
+        if isinstance(value, Scalar):
+            given[position] = scalar_operand(program, op, plan, position, value, shape)
     try:
         found = text(m, *given)
     except (AttributeError, TypeError) as error:
@@ -800,8 +733,12 @@ def read_inputs(program: LoopProgram, nodes: list[Node], examples: list[Any]) ->
             program.values[node] = value
             program.inputs.append((name, value))
         else:
-            is_size = isinstance(example, SymInt)
-            program.values[node] = program.sizes.read(example) if is_size else Name(name)
+            if isinstance(example, SymInt):
+                program.values[node] = program.sizes.read(example)
+            elif isinstance(example, SymFloat):
+                program.values[node] = Scalar(name, example)
+            else:
+                program.values[node] = Name(name)
             program.inputs.append((name, None))
 
 
@@ -892,6 +829,8 @@ def expression_of(program: LoopProgram, op: OpOverload, args: list[Any], val: An
     rule = op.rule("lower")
     if rule is None or isinstance(rule, Refused):
         raise Inexpressible(op.name())
+    if rule != "text" and has_scalars(args):
+        raise Inexpressible("a number that is known late")
     if rule == "view":
         return apply_view(program, op, args, val)
     if rule == "text":

@@ -19,7 +19,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 
 if TYPE_CHECKING:
-    from rushlight.codegen.program import Value
+    from rushlight.codegen.values import Value
     from rushlight.core.op import OpOverload
 
 __all__ = ["Native", "last_strides", "lies_last"]

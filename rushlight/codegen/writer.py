@@ -17,9 +17,10 @@ from rushlight.codegen.inplace import Touch
 from rushlight.codegen.llvm import ModuleText
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.plan import Plan, plan
-from rushlight.codegen.program import Call, LoopProgram, Name, Product
+from rushlight.codegen.program import LoopProgram
 from rushlight.codegen.steps import Native
 from rushlight.codegen.support import RUN_NAMES, Scratch
+from rushlight.codegen.values import Call, Name, Product, number_tensor
 from rushlight.core import geometry
 from rushlight.core.op import OpOverload
 
@@ -93,7 +94,8 @@ class RunWriter:
         self.schedule = schedule
         self.segments = self.split(schedule)
         # What runs ops does so without recording and in the dtypes that the graph has.
-        self.runs_ops = any([isinstance(item, Call) and not item.views for item in schedule])
+        calls = [item for item in schedule if isinstance(item, Call)]
+        self.runs_ops = any([not (call.views or call.op is number_tensor) for call in calls])
 
     @property
     def module(self) -> Any:

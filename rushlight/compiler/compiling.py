@@ -133,6 +133,7 @@ def make_capture(backend: Any, options: Options) -> Capture:
     options.total = lambda: config.accumulated_recompile_limit
     options.fails_at_limit = lambda: config.fail_on_recompile_limit_hit
     options.fails_again = lambda: config.error_on_recompile
+    options.keeps_floats = lambda: config.specialize_float
     options.keeps_numbers = lambda: config.specialize_int
     capture = Capture(TorchWorld, compile_recording, options)
     CAPTURES.add(capture)

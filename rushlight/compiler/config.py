@@ -20,6 +20,8 @@ automatic_dynamic_shapes = True
 
 # Whether integers are constants, however often they change.
 specialize_int = False
+# The same of floats.
+specialize_float = False
 
 # Whether sizes are constants until they change.
 assume_static_by_default = True

@@ -14,7 +14,7 @@ from typing import Any
 from rushlight.codegen.extents import Extent
 from rushlight.codegen.inplace import Touch, copied
 from rushlight.codegen.loops import Buffer
-from rushlight.codegen.program import Call, Name, Product, Value
+from rushlight.codegen.values import Call, Name, Product, Value
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype
 from rushlight.deploy.ckernels import NEEDS, kernel_text

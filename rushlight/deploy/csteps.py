@@ -14,7 +14,7 @@ import numpy as np
 from rushlight.base.errors import error
 from rushlight.codegen.extents import Extent
 from rushlight.codegen.loops import Buffer
-from rushlight.codegen.program import Call, Name, Value
+from rushlight.codegen.values import Call, Name, Value
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype
 from rushlight.core.op import OpOverload, Refused

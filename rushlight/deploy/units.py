@@ -17,7 +17,7 @@ from rushlight.codegen.kernels.pooltext import NAMES, pool_text
 from rushlight.codegen.llvm import ModuleText, attributes_for
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.plan import Plan
-from rushlight.codegen.program import Call
+from rushlight.codegen.values import Call
 from rushlight.codegen.writer import RunWriter
 from rushlight.core import ports
 from rushlight.core.op import OpOverload

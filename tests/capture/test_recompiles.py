@@ -34,10 +34,6 @@ CASES, outcome = load()
 OTHERS = {
     # A size that got another rank is a symbol in each of its dims; here each rank learns its own.
     "sizes": [1, 1, 2, 2, 2, 3, 4, 5, 5, 6, 6],
-    # Floats are constants, as in PyTorch 2.5.
-    "float": [1, 2, 3, 3],
-    "float nan": [1, 1, 2, 3, 4],
-    "attribute float": [1, 2, 3],
     # In inference mode the graph without gradients gives inference tensors.
     "no_grad": [1, 2, 2, 3, 3],
     # One branch has no operator, and no graph.

@@ -13,7 +13,7 @@ import pytest
 import rushlight
 from rushlight.codegen import lower, native
 from rushlight.codegen.loops import Kernel
-from rushlight.codegen.program import Call, Product
+from rushlight.codegen.values import Call, Product
 from rushlight.core.tensor import Tensor
 from tests.codegen.recording import Recording, aten, flat
 

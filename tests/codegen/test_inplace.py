@@ -13,7 +13,7 @@ import rushlight as torch
 from rushlight.aot.api import aot_function
 from rushlight.codegen import driver
 from rushlight.codegen.inplace import Touch
-from rushlight.codegen.program import Call
+from rushlight.codegen.values import Call
 
 pytest.importorskip("llvmlite")
 

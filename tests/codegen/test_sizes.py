@@ -17,7 +17,7 @@ from rushlight.codegen import driver, lower, native
 from rushlight.codegen.expressions import Inexpressible
 from rushlight.codegen.extents import Extents
 from rushlight.codegen.loops import Kernel
-from rushlight.codegen.program import Call
+from rushlight.codegen.values import Call
 from rushlight.compiler.sizes import mark_dynamic
 from tests.codegen.random_programs import inputs_for, random_program
 

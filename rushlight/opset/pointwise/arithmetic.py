@@ -23,7 +23,7 @@ from rushlight.opset.elementwise import INT_TO_FLOAT, NARROW, PAIRS
 from rushlight.opset.exposure import method_alias
 from rushlight.opset.registry import alias, composite, pointwise
 from rushlight.opset.rules import conj, late, sample
-from rushlight.symbolic.numbers import SymInt
+from rushlight.symbolic.numbers import SymFloat, SymInt
 
 LN2 = math.log(2.0)
 
@@ -102,7 +102,8 @@ def check_sub(common: dtype, args: tuple[Any, ...]) -> None:
 
 def scaled(value: Any, alpha: Any) -> Any:
     """value * conj(alpha), left alone when alpha is 1."""
-    return value if type(alpha) is not bool and alpha == 1 else value * conj(alpha)
+    is_known = type(alpha) is not bool and not isinstance(alpha, SymFloat)
+    return value if is_known and alpha == 1 else value * conj(alpha)
 
 
 def add_text(m: Any, x: Any, y: Any, alpha: Any) -> Any:

@@ -23,6 +23,7 @@ from rushlight.opset.pointwise.arithmetic import (
 )
 from rushlight.opset.registry import alias, composite, pointwise
 from rushlight.opset.rules import aten, conj
+from rushlight.symbolic.numbers import SymFloat
 
 # -- larger and smaller ---------------------------------------------------------------------------
 
@@ -366,8 +367,10 @@ lerp = pointwise(
 
 
 def check_factor(common: dtype, args: tuple[Any, ...]) -> None:
-    # A factor that the dtype does not hold is refused; a fraction is cut off.
-    fill_number(args[3], dtypes.float32 if common in HALVES else common)
+    # A factor that the dtype does not hold is refused; a fraction is cut off. Capture has a symbol
+    # stand for small ones only.
+    if not isinstance(args[3], SymFloat):
+        fill_number(args[3], dtypes.float32 if common in HALVES else common)
 
 
 def check_addcdiv(common: dtype, args: tuple[Any, ...]) -> None:

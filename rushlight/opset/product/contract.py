@@ -25,6 +25,7 @@ from rushlight.opset.exposure import attribute, method_alias
 from rushlight.opset.kinds import CONTRACTION, Spec, check_expands
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, conj, late, sample
+from rushlight.symbolic.numbers import SymFloat
 
 __all__ = ["multipliable", "product_of", "refuse_dtype"]
 
@@ -84,7 +85,8 @@ def accumulate(product: Any, self: Any, beta: Any, alpha: Any, dtype: Any) -> An
 
 
 def scaled(value: Any, scale: Any) -> Any:
-    return value if scale == 1 else value * conj(scale)
+    is_one = not isinstance(scale, SymFloat) and scale == 1
+    return value if is_one else value * conj(scale)
 
 
 # -- matrix times matrix --------------------------------------------------------------------------
