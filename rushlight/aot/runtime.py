@@ -405,6 +405,8 @@ def check_memory(saved: Sequence[Any]) -> None:
 
 
 def is_strided(tensor: Tensor) -> bool:
+    if type(tensor) is Tensor and tensor._unusual is None:
+        return True
     return not is_traceable_wrapper_subclass(tensor) and tensor.layout.name == "strided"
 
 

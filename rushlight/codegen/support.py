@@ -21,7 +21,15 @@ from rushlight.opset.results import lay_out
 if TYPE_CHECKING:
     from rushlight.codegen.loops import Buffer
 
-__all__ = ["RUN_NAMES", "Scratch", "array_of", "linked", "own_array_of", "strided"]
+__all__ = [
+    "RUN_NAMES",
+    "Scratch",
+    "array_of",
+    "linked",
+    "own_array_of",
+    "strided",
+    "wrap_turned",
+]
 
 
 Ints = tuple[int, ...]
@@ -34,6 +42,11 @@ def strided(shape: Ints, strides: Ints, dtype: dtype, nbytes: int) -> Tensor:
     if array.size:
         return wrap_strided(array, dtype, storage)
     return lay_out(np.empty(shape, dtype.np), strides, dtype)
+
+
+def wrap_turned(array: Any, dtype: dtype) -> Tensor:
+    """A tensor over fresh memory that is dense with its dims in another order."""
+    return wrap_strided(array, dtype, Storage.of_array(array))
 
 
 def array_of(tensor: object, buffer: Buffer, shape: Ints, strides: Ints) -> Any:
@@ -105,6 +118,7 @@ RUN_NAMES: dict[str, Any] = {
     "fresh": np.empty,
     "strided": strided,
     "wrap": wrap,
+    "wrap_turned": wrap_turned,
     "array_of": array_of,
     "scratch": buffers.aligned_bytes,
     "strides_of": strides_of,

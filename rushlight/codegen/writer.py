@@ -219,13 +219,31 @@ class RunWriter:
             is_small = is_static((buffer.nbytes,)) and buffer.nbytes < buffers.LARGE
             made = f"fresh({parts})" if is_small else f"empty({parts}, {buffer.nbytes})"
             self.lines.append(f"{buffer.name}_ = {made}")
-        else:
-            self.lines.append(
-                f"{buffer.name} = strided({self.ints(buffer.shape)}, {self.ints(buffer.strides)}, "
-                f"{self.const(buffer.dtype)}, {buffer.nbytes})"
-            )
-            self.lines.append(f"{buffer.name}_ = {buffer.name}._array")
-            self.wrapped.add(buffer.name)
+            return
+        turned = self.turned(buffer)
+        if turned is not None:
+            order, back = turned
+            shape = self.ints(tuple([buffer.shape[dim] for dim in order]))
+            parts = f"{shape}, {self.const(buffer.dtype.np)}, {buffer.nbytes}"
+            self.lines.append(f"{buffer.name}_ = empty({parts}).transpose({self.const(back)})")
+            return
+        self.lines.append(
+            f"{buffer.name} = strided({self.ints(buffer.shape)}, {self.ints(buffer.strides)}, "
+            f"{self.const(buffer.dtype)}, {buffer.nbytes})"
+        )
+        self.lines.append(f"{buffer.name}_ = {buffer.name}._array")
+        self.wrapped.add(buffer.name)
+
+    def turned(self, buffer: Buffer) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """The order of dims in which memory of known sizes is dense, and the way back from it."""
+        shape, strides = buffer.shape, buffer.strides
+        if not is_static((*shape, *strides)) or 0 in shape:
+            return None
+        order = tuple(sorted(range(len(shape)), key=lambda dim: -strides[dim]))
+        dense = geometry.contiguous_strides(tuple([shape[dim] for dim in order]))
+        if tuple([strides[dim] for dim in order]) != dense:
+            return None
+        return order, tuple([order.index(dim) for dim in range(len(shape))])
 
     def compiled(self, kernels: list[Kernel]) -> tuple[str, list[Buffer], Plan, list[Atom]]:
         """Add an entry point that runs kernels; its name and arguments."""
@@ -334,5 +352,7 @@ class RunWriter:
             self.make(buffer)
         if buffer is not None and name not in self.wrapped:
             self.wrapped.add(name)
-            self.lines.append(f"{name} = wrap({name}_, {self.const(buffer.dtype)})")
+            is_turned = buffer.strides != geometry.contiguous_strides(buffer.shape)
+            wrapper = "wrap_turned" if is_turned else "wrap"
+            self.lines.append(f"{name} = {wrapper}({name}_, {self.const(buffer.dtype)})")
         return name

@@ -10,8 +10,9 @@ import numpy as np
 from rushlight.codegen import buffers
 from rushlight.codegen.kernels import library
 from rushlight.codegen.kernels.attention import ATTENTION, BLOCK, BLOCK_BACK
-from rushlight.codegen.kernels.convolution import address, rounded
+from rushlight.codegen.kernels.convolution import rounded
 from rushlight.codegen.kernels.pool import threads
+from rushlight.codegen.kernels.words import address
 
 __all__ = ["attention", "attention_backward"]
 

@@ -19,7 +19,6 @@ from rushlight.codegen.kernels.convolution import (
     SUMS,
     Ints,
     Plan,
-    address,
     dense,
     forward,
     fresh,
@@ -33,6 +32,7 @@ from rushlight.codegen.kernels.convolution import (
     winograd_sums,
 )
 from rushlight.codegen.kernels.pool import threads
+from rushlight.codegen.kernels.words import address
 
 __all__ = ["fresh_last", "input_gradient_last", "is_last", "results_last", "weight_gradient_last"]
 

@@ -17,7 +17,7 @@ from rushlight.codegen import buffers
 from rushlight.codegen.kernels import depthwise, direct, library, winograd
 from rushlight.codegen.kernels.emit import Target
 from rushlight.codegen.kernels.pool import threads
-from rushlight.codegen.kernels.words import Words
+from rushlight.codegen.kernels.words import Words, address
 
 __all__ = ["forward", "input_gradient", "weight_gradient"]
 
@@ -134,14 +134,10 @@ class Plan:
         scratch = buffers.empty((workers * step,), np.float32, workers * step * 4)
         words = self.words.copy()
         places = self.names.places
-        words[places["scratch"]], words[places["scratch_step"]] = scratch.ctypes.data, step
+        words[places["scratch"]], words[places["scratch_step"]] = address(scratch), step
         for name, array in memory.items():
-            words[places[name]] = array.ctypes.data
+            words[places[name]] = address(array)
         library.run(driver, words, chunks, workers, work)
-
-
-def address(array: Any) -> int:
-    return int(array.ctypes.data)
 
 
 def kernel_places(kernel: Ints) -> list[Ints]:

@@ -17,6 +17,7 @@ from rushlight.codegen.kernels.norms import norm_texts
 from rushlight.codegen.kernels.pool import pool
 from rushlight.codegen.kernels.products import product_texts
 from rushlight.codegen.kernels.winograd import winograd_texts
+from rushlight.codegen.kernels.words import address
 
 __all__ = ["DRIVERS", "run", "target", "texts"]
 
@@ -47,4 +48,4 @@ def driver(name: str, machine: link.Linking) -> int:
 
 def run(name: str, words: Any, chunks: int, most: int, work: int) -> None:
     """All chunks of a driver on at most so many threads; `work` is how many multiplications."""
-    pool().run(driver(name, link.machine()), words.ctypes.data, chunks, most, work)
+    pool().run(driver(name, link.machine()), address(words), chunks, most, work)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from rushlight.codegen.kernels import library
-from rushlight.codegen.kernels.convolution import address, dense, fresh
+from rushlight.codegen.kernels.convolution import dense, fresh
 from rushlight.codegen.kernels.lastnorms import LAST_NORM
 from rushlight.codegen.kernels.norms import NORM
 from rushlight.codegen.kernels.pool import threads
+from rushlight.codegen.kernels.words import address
 
 __all__ = ["batch_norm", "batch_norm_backward", "gradients_last", "statistics_last"]
 

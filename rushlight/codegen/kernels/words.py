@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from rushlight.codegen import entries
 from rushlight.codegen.kernels.emit import Function
 
-__all__ = ["Reader", "Words"]
+__all__ = ["Reader", "Words", "address"]
+
+pointer_at = ctypes.c_size_t.from_address
+READS = entries.reads_arrays()
+
+
+def address(array: Any) -> int:
+    """Where the elements of an array begin; NumPy's own answer takes ten times as long."""
+    if READS:
+        return pointer_at(id(array) + entries.DATA_OFFSET).value
+    return int(array.ctypes.data)
 
 
 class Words:
