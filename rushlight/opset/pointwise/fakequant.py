@@ -279,43 +279,68 @@ def aligned(value: Any, like: Any, axis: int | None) -> Any:
     return value.reshape(shape)
 
 
-def summed(value: Any, to: Any, axis: int | None) -> Any:
-    if axis is None:
-        return value.sum().reshape(to)
-    others = [dim for dim in range(value.dim()) if dim != axis % value.dim()]
-    return (value.sum(others) if others else value).reshape(to)
-
-
-def learning(axis: int | None, given: Any, limits: tuple[int, int], factor: float) -> Any:
-    """Gradients of input, scale and zero point, before they are summed over what shares them."""
-    grad, self, scale, zero_point = given
-    step, zero = aligned(scale, self, axis), aligned(zero_point, self, axis)
-    steps, start = steps_of(self, step, zero, *limits)
+def learning(grad: Any, self: Any, scale: Any, zero_point: Any, *rest: Any) -> Any:
+    """Gradients of the input, and of a scale and a zero point that broadcast."""
+    *limits, factor = rest
+    steps, start = steps_of(self, scale, zero_point, *limits)
     below, above = steps < limits[0], steps > limits[1]
     outside = below | above
-    kept = (steps - start) * step
+    kept = (steps - start) * scale
     cut = steps.clamp(*limits) - start
-    of_scale = aten.where(outside, cut, (kept - self) * step.reciprocal())
-    of_zero = aten.where(outside, -step, aten.zeros_like(step))
-    return grad * ~outside, grad * of_scale * factor, grad * of_zero * factor
+    of_scale = aten.where(outside, cut, (kept - self) * scale.reciprocal())
+    of_zero = aten.where(outside, -scale, aten.zeros_like(scale))
+    parts = (grad * of_scale * factor, grad * of_zero * factor)
+    return grad * ~outside, *[part.sum_to_size(scale.shape) for part in parts]
+
+
+def own_scales(level: Any, op: Any, self: Any, scale: Any, zero_point: Any, *rest: Any) -> Any:
+    """The batch rule of both ops: scales that the samples share, or of their own, broadcast."""
+    op.rule("shape")(self, scale, zero_point, *rest)
+    axis, *limits = rest if op is learnable_channel else (None, *rest)
+    step, zero = [aligned(value, self, axis) for value in (scale, zero_point)]
+    return learnable_elements(self, step, zero, *limits)
 
 
 LEARNT = "Tensor self, Tensor scale, Tensor zero_point"
 LEARNING: dict[str, Any] = {
-    "kind": GATHER.checked, "function": True, "method": False, "out": False,
+    "kind": GATHER.checked, "method": False, "out": False,
     "jvp": refuse("torch has no forward formula for scales that are learnt"),
-    "batch": refuse("torch has no batching rule for scales that are learnt"),
 }  # fmt: skip
 learnable_tensor = op(
     f"_fake_quantize_learnable_per_tensor_affine({LEARNT}, {LIMITS}, "
     "float grad_factor=1.0) -> Tensor",
+    function=True,
+    batch=own_scales,
     **LEARNING,
 )
 learnable_channel = op(
     f"_fake_quantize_learnable_per_channel_affine({LEARNT}, int axis, {LIMITS}, "
     "float grad_factor=1.0) -> Tensor",
+    function=True,
+    batch=own_scales,
     **LEARNING,
 )
+# What both are of samples that have scales of their own.
+learnable_elements = op(
+    f"fake_quantize_learnable({LEARNT}, {LIMITS}, float grad_factor=1.0) -> Tensor",
+    namespace="rushlight",
+    vjp=learning,
+    batch="aligned",
+    **LEARNING,
+)
+
+
+@learnable_elements.shape
+def _(self: Any, *rest: Any) -> Any:
+    return specs(self)[0]
+
+
+@learnable_elements.kernel
+def _(
+    xp: Any, self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int, factor: Any
+) -> Any:
+    zero = xp.clip(xp.rint(zero_point), quant_min, quant_max).astype(xp.float32)
+    return quantized(self, scale.astype(xp.float32), zero, quant_min, quant_max)[0]
 
 
 @learnable_tensor.shape
@@ -338,9 +363,9 @@ def _(
     grad: Any, self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int,
     grad_factor: float,
 ) -> Any:  # fmt: skip
-    given = grad, self, scale, zero_point
-    parts = learning(None, given, (quant_min, quant_max), grad_factor)
-    return parts[0], *[summed(part, scale.shape, None) for part in parts[1:]]
+    step, zero = aligned(scale, self, None), aligned(zero_point, self, None)
+    parts = learning(grad, self, step, zero, quant_min, quant_max, grad_factor)
+    return parts[0], *[part.reshape(scale.shape) for part in parts[1:]]
 
 
 @learnable_channel.shape
@@ -373,9 +398,9 @@ def _(
     grad: Any, self: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int,
     grad_factor: float,
 ) -> Any:  # fmt: skip
-    given = grad, self, scale, zero_point
-    parts = learning(axis, given, (quant_min, quant_max), grad_factor)
-    return parts[0], *[summed(part, scale.shape, axis) for part in parts[1:]]
+    step, zero = aligned(scale, self, axis), aligned(zero_point, self, axis)
+    parts = learning(grad, self, step, zero, quant_min, quant_max, grad_factor)
+    return parts[0], *[part.reshape(scale.shape) for part in parts[1:]]
 
 
 # -- samples --------------------------------------------------------------------------------------
@@ -452,6 +477,14 @@ def learnt_channel_samples(make: Any) -> Any:
         yield sample(make(2, 3), scale, make(3, low=0.6, high=2.4), 1, 0, 7, 0.5)
 
 
+def learnt_element_samples(make: Any) -> Any:
+    if make.dtype.is_floating_point:
+        for shape in ((), (4,), (3, 1)):
+            scale, zero = make(*shape, low=0.25, high=0.75), make(*shape, low=0.6, high=2.4)
+            yield sample(make(3, 4), scale, zero, 0, 7, 0.5)
+
+
+learnable_elements.samples = learnt_element_samples
 learnable_tensor.samples = learnt_samples
 learnable_channel.samples = learnt_channel_samples
 
