@@ -156,6 +156,13 @@ _host.serve(
         "torch._functorch.autograd_function.autograd_function_apply": (
             "rushlight.higher_order.regions:autograd_function_apply"
         ),
+        **{
+            f"torch._functorch.predispatch.{name}": f"rushlight.func.nesting:{name.lstrip('_')}"
+            for name in (
+                *("_add_batch_dim", "_remove_batch_dim", "_vmap_decrement_nesting"),
+                *("_vmap_increment_nesting", "lazy_load_decompositions"),
+            )
+        },
         "torch._higher_order_ops.auto_functionalize.auto_functionalized": (
             "rushlight.higher_order.writes:auto_functionalized"
         ),

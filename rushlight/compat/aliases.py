@@ -415,6 +415,13 @@ ALIASES: dict[str, Entry] = {
     ),
     # ------------------------------------------------------------ ahead-of-time autograd, functorch
     "torch._functorch.config": ".aot.config",
+    "torch._functorch.predispatch": {
+        **bare(
+            ".func.nesting",
+            "_add_batch_dim _remove_batch_dim _vmap_decrement_nesting _vmap_increment_nesting",
+        ),
+        **same(".func.nesting", "lazy_load_decompositions"),
+    },
     "torch._functorch.aot_autograd": ".aot.api",
     "torch._functorch._aot_autograd.autograd_cache": same(
         ".aot.cache", "AOTAutogradCache BypassAOTAutogradCache autograd_cache_key"

@@ -50,8 +50,11 @@ class SpecViolationError(Exception):
 def torch_functions() -> tuple[Any, ...]:
     """Functions that are no ops and yet may be called: of numbers, and switches of modes."""
     from rushlight.autograd.grad_mode import set_grad_enabled, write_grad
+    from rushlight.func import nesting
 
     return (
+        nesting.add_batch_dim, nesting.lazy_load_decompositions, nesting.remove_batch_dim,
+        nesting.vmap_decrement_nesting, nesting.vmap_increment_nesting,
         numbers.sym_float, numbers.sym_int, numbers.sym_ite, numbers.sym_max, numbers.sym_min,
         numbers.sym_not, numbers.sym_sqrt, numbers.sym_sum, set_grad_enabled, write_grad,
     )  # fmt: skip

@@ -27,6 +27,7 @@ __all__ = [
     "grad_increment_nesting",
     "jvp_decrement_nesting",
     "jvp_increment_nesting",
+    "lazy_load_decompositions",
     "list_levels",
     "remove_batch_dim",
     "unwrap_batched",
@@ -131,6 +132,10 @@ def vmap_increment_nesting(batch_size: int, randomness: str) -> int:
     state.transforms = (*state.transforms, level)
     state.refresh()
     return level.level
+
+
+def lazy_load_decompositions() -> None:
+    """torch: has batch rules ready, which always are."""
 
 
 def vmap_decrement_nesting() -> int:

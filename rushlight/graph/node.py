@@ -41,6 +41,8 @@ SIDE_EFFECT_NAMES = frozenset(
         "rushlight.autograd.grad_mode.write_grad",
         "rushlight.amp.autocasting.enter_autocast",
         "rushlight.amp.autocasting.exit_autocast",
+        "rushlight.func.nesting.vmap_decrement_nesting",
+        "rushlight.func.nesting.vmap_increment_nesting",
         "aten::_assert_async.msg",
         "aten::_assert_async",
         "aten::_assert_scalar",

@@ -475,6 +475,33 @@ def encoder():
 BATCH = {0: "batch"}
 BATCH_AND_LENGTH = {0: "batch", 1: "length"}
 
+
+class Vectorized(torch.nn.Module):
+    """Functions of samples, one within the other."""
+
+    def forward(self, x, y):
+        def inner(a, b):
+            return (a * b).sum() + torch.vmap(lambda r: r * 2)(a).sum()
+
+        return torch.vmap(inner)(x, y)
+
+
+class Casting(torch.nn.Module):
+    """Blocks of autocast, one within the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = filled(torch.nn.Linear(3, 3))
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.linear(x).relu()
+            with torch.autocast("cpu", enabled=False):
+                z = x @ y.float()
+            w = z @ x
+        return y.float() + 1, w
+
+
 CASES = {
     "mlp": lambda: Case(Mlp(), (row(3, 6),), (row(5, 6),), {"x": BATCH}),
     "convnet": lambda: Case(Convnet(), (row(2, 1, 14, 14),), (row(5, 1, 14, 14),), {"x": BATCH}),
@@ -527,6 +554,8 @@ CASES = {
     "by_size": lambda: Case(BySize(), (row(6, 2),), (row(3, 2),), {"x": BATCH}),
     "number": lambda: Case(Number(), (row(3), 5), (row(3), 7), {"x": None, "n": "number"}),
     "from_data": lambda: Case(FromData(), (torch.tensor([1, 0, 2]),)),
+    "vectorized": lambda: Case(Vectorized(), (row(4, 3), row(4, 3))),
+    "casting": lambda: Case(Casting(), (row(3, 3),)),
     "mixer": lambda: Case(Mixer(), (row(2, 5, 4),), (row(3, 5, 4),), {"x": BATCH}),
 }  # fmt: skip
 

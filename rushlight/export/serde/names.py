@@ -24,8 +24,8 @@ from rushlight.symbolic import numbers
 
 __all__ = [
     "DTYPES", "LAYOUTS", "MEMORY_FORMATS", "SYM_OPS", "check_identifier", "check_path", "coded",
-    "decoded", "device_data", "find_target", "is_sym_op", "made_device", "sym_arguments",
-    "target_name",
+    "decoded", "device_data", "find_target", "is_level_function", "is_sym_op", "made_device",
+    "sym_arguments", "target_name",
 ]  # fmt: skip
 
 DTYPES: dict[int, Any] = {
@@ -75,6 +75,12 @@ SYM_OPS: dict[str, Any] = {
     "builtins.abs": abs,
     "builtins.round": round,
 }
+# Functions that programs of torch call where they vectorize.
+LEVELS = "torch._functorch.predispatch."
+LEVEL_FUNCTIONS = (
+    "_add_batch_dim", "_remove_batch_dim", "_vmap_decrement_nesting", "_vmap_increment_nesting",
+    "lazy_load_decompositions",
+)  # fmt: skip
 ARGUMENT_NAMES = {"torch.sym_ite": ("b", "t", "f"), "math": ("x",)}
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,999}\Z", re.ASCII)
 # What stands in code between quotes, if it is no identifier.
@@ -132,6 +138,18 @@ def is_sym_op(target: Any) -> bool:
     return any(known is target for known in SYM_OPS.values())
 
 
+def level_function(name: str) -> Any:
+    """A function of levels of transforms, by its name in files; None for others."""
+    from rushlight.func import nesting
+
+    last = name.removeprefix(LEVELS)
+    return getattr(nesting, last.lstrip("_")) if last in LEVEL_FUNCTIONS else None
+
+
+def is_level_function(target: Any) -> bool:
+    return any([level_function(name) is target for name in LEVEL_FUNCTIONS])
+
+
 def sym_arguments(name: str, count: int) -> tuple[str, ...]:
     """The names that files give the arguments of a function of numbers."""
     home = name.partition(".")[0]
@@ -148,6 +166,9 @@ def target_name(target: Any) -> str:
     for name, known in SYM_OPS.items():
         if known is target:
             return name
+    for name in LEVEL_FUNCTIONS:
+        if level_function(name) is target:
+            return LEVELS + name
     raise refuse(f"a program that calls {target} cannot be written")
 
 
@@ -156,6 +177,8 @@ def find_target(name: str) -> Any:
     found = SYM_OPS.get(name)
     if found is not None:
         return found
+    if name.startswith(LEVELS):
+        return level_function(name)
     parts = name.split(".")
     if parts[:2] != ["torch", "ops"] or not 4 <= len(parts) <= 5:
         return None

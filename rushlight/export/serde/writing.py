@@ -19,6 +19,7 @@ from rushlight.export.serde.names import (
     MEMORY_FORMATS,
     coded,
     device_data,
+    is_level_function,
     is_sym_op,
     sym_arguments,
     target_name,
@@ -198,6 +199,9 @@ class GraphWriter:
             ]
             outputs = self.hop_results(node)
             single = isinstance(value, Tensor)
+        elif is_level_function(target):
+            inputs = [named_argument("", self.argument(arg), POSITIONAL) for arg in node.args]
+            outputs = [self.result(node.name, value)]
         else:
             raise refuse(f"a call of {target} cannot be written")
         return {
