@@ -39,7 +39,8 @@ class ConvNd(WeightedQuantizedModule):
     """A convolution with an int8 weight, over `dims` dimensions, computed by `op`."""
 
     dims = 0
-    op = ""
+    # With the number of dimensions in the place of the braces.
+    op = "conv{}d"
     transposed = False
     _FLOAT_MODULE: Any = None
 
@@ -109,7 +110,9 @@ class ConvNd(WeightedQuantizedModule):
 
     def forward(self, input: Any) -> Any:
         given = self.checked(input)
-        return operator(self.op)(given, self._packed_params, self.scale, self.zero_point)
+        return operator(self.op.format(self.dims))(
+            given, self._packed_params, self.scale, self.zero_point
+        )
 
     def extra_repr(self) -> str:
         said = [
@@ -198,55 +201,56 @@ class ConvNd(WeightedQuantizedModule):
 
 
 class Conv1d(ConvNd):
-    dims, op = 1, "conv1d"
+    dims = 1
     _FLOAT_MODULE: Any = nn.Conv1d
 
 
 class Conv2d(ConvNd):
-    dims, op = 2, "conv2d"
+    dims = 2
     _FLOAT_MODULE: Any = nn.Conv2d
 
 
 class Conv3d(ConvNd):
-    dims, op = 3, "conv3d"
+    dims = 3
     _FLOAT_MODULE: Any = nn.Conv3d
 
 
 class ConvReLU1d(Conv1d):
-    op = "conv1d_relu"
+    op = "conv{}d_relu"
     _FLOAT_MODULE = nni.ConvReLU1d
 
 
 class ConvReLU2d(Conv2d):
-    op = "conv2d_relu"
+    op = "conv{}d_relu"
     _FLOAT_MODULE = nni.ConvReLU2d
 
 
 class ConvReLU3d(Conv3d):
-    op = "conv3d_relu"
+    op = "conv{}d_relu"
     _FLOAT_MODULE = nni.ConvReLU3d
 
 
 class ConvAdd2d(Conv2d):
     """A convolution, and the sum with another operand."""
 
-    op = "conv2d_add"
+    op = "conv{}d_add"
     _FLOAT_MODULE = nni.ConvAdd2d
 
     def forward(self, input: Any, extra_input: Any) -> Any:  # type: ignore[override]
         given = self.checked(input)
-        return operator(self.op)(
+        return operator(self.op.format(self.dims))(
             given, extra_input, self._packed_params, self.scale, self.zero_point
         )
 
 
 class ConvAddReLU2d(ConvAdd2d):
-    op = "conv2d_add_relu"
+    op = "conv{}d_add_relu"
     _FLOAT_MODULE = nni.ConvAddReLU2d
 
 
 class ConvTransposeNd(ConvNd):
     transposed = True
+    op = "conv_transpose{}d"
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
@@ -269,15 +273,15 @@ class ConvTransposeNd(ConvNd):
 
 
 class ConvTranspose1d(ConvTransposeNd):
-    dims, op = 1, "conv_transpose1d"
+    dims = 1
     _FLOAT_MODULE = nn.ConvTranspose1d
 
 
 class ConvTranspose2d(ConvTransposeNd):
-    dims, op = 2, "conv_transpose2d"
+    dims = 2
     _FLOAT_MODULE = nn.ConvTranspose2d
 
 
 class ConvTranspose3d(ConvTransposeNd):
-    dims, op = 3, "conv_transpose3d"
+    dims = 3
     _FLOAT_MODULE = nn.ConvTranspose3d

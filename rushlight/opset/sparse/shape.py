@@ -12,6 +12,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.parts import copied_parts, parts_of
 from rushlight.core.tensor import values_of, wrap
+from rushlight.opset import functions
 from rushlight.opset.kinds import no_sparse_shells
 from rushlight.opset.registry import find
 from rushlight.opset.sparse.compressed import (
@@ -142,7 +143,7 @@ def selected(self: Any, dim: int, index: Any) -> Any:
 
 
 def index_selected(self: Any, dim: int, index: Any) -> Any:
-    expect_layout(self, "index_select")
+    expect_layout(self, functions.index_select.__name__)
     dim = geometry.wrap_dim(dim, self.dim())
     if index.dim() != 1 or is_sparse(index) or index._dtype is not dtypes.int64:
         raise IndexError(
