@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.special import chebyshev, i0, i1, in_double
+from rushlight.arrays.special import chebyshev, every, i0, i1, in_double
 
 # J0(x), Y0(x) less its logarithm, for x in [0, 8], in u = x x / 32 - 1.
 J0_NEAR = (
@@ -123,19 +123,26 @@ def split_at(x: Any, limit: float) -> tuple[Any, Any, Any]:
 def bessel_j0(x: Any) -> Any:
     small, near, far = split_at(x, 8.0)
     inner = chebyshev(near * near / 32.0 - 1.0, J0_NEAR)
+    if every(small):
+        return inner
     return np.where(small, inner, wave(far, P0_FAR, Q0_FAR, math.pi / 4)[0])
 
 
 @in_double
 def bessel_j1(x: Any) -> Any:
     small, near, far = split_at(x, 8.0)
-    inner = near * chebyshev(near * near / 32.0 - 1.0, J1_NEAR)
-    answer = np.where(small, inner, wave(far, P1_FAR, Q1_FAR, 3 * math.pi / 4)[0])
+    answer = near * chebyshev(near * near / 32.0 - 1.0, J1_NEAR)
+    if not every(small):
+        answer = np.where(small, answer, wave(far, P1_FAR, Q1_FAR, 3 * math.pi / 4)[0])
     return np.copysign(1.0, x) * answer
 
 
-def second_kind(x: Any, inner: Any, outer: Any, small: Any) -> Any:
-    answer = np.where(small, inner, outer)
+def second_kind(
+    x: Any, inner: Any, small: Any, far: Any, cosine: Any, sine: Any, phase: float
+) -> Any:
+    answer = inner
+    if not every(small):
+        answer = np.where(small, inner, wave(far, cosine, sine, phase)[1])
     answer = np.where(x == 0, -np.inf, np.where(x < 0, np.nan, answer))
     return np.where(np.isnan(x), x, answer)
 
@@ -145,7 +152,7 @@ def bessel_y0(x: Any) -> Any:
     small, near, far = split_at(x, 8.0)
     u = near * near / 32.0 - 1.0
     inner = chebyshev(u, Y0_NEAR) + 2.0 / math.pi * np.log(near) * chebyshev(u, J0_NEAR)
-    return second_kind(x, inner, wave(far, P0_FAR, Q0_FAR, math.pi / 4)[1], small)
+    return second_kind(x, inner, small, far, P0_FAR, Q0_FAR, math.pi / 4)
 
 
 @in_double
@@ -155,7 +162,7 @@ def bessel_y1(x: Any) -> Any:
     first = near * chebyshev(u, J1_NEAR)
     pole = 2.0 / math.pi * (np.log(near) * first - 1.0 / near)
     inner = near * chebyshev(u, Y1_NEAR) + pole
-    return second_kind(x, inner, wave(far, P1_FAR, Q1_FAR, 3 * math.pi / 4)[1], small)
+    return second_kind(x, inner, small, far, P1_FAR, Q1_FAR, 3 * math.pi / 4)
 
 
 def decaying(x: Any, order: int, scaled: bool) -> Any:

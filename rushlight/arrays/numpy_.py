@@ -9,6 +9,7 @@ Floating-point warnings are off for our own calls: a tensor program expects inf 
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 from typing import Any
 
@@ -50,7 +51,61 @@ def floor_divide(x: Any, y: Any) -> Any:
         refuse_zero(y)
     elif is_narrow_array(x):
         return narrow_floor_divide(x, y)
-    return np.floor_divide(x, y)
+    if not are_singles(x, y):
+        return np.floor_divide(x, y)
+    # NumPy's steps, with a remainder that is found sooner.
+    with np.errstate(all="ignore"):
+        rest = single_fmod(x, y)
+        quotient = (x - rest) / y
+        quotient -= as_single(is_across(rest, y))
+        found = np.floor(quotient)
+        found += as_single(quotient - found > 0.5)
+        found = where(quotient == 0, np.copysign(np.float32(0), x / y), found)
+        ends = ~np.isfinite(quotient)
+        if ends.any():
+            found[ends] = np.floor_divide(x[ends], y[ends])
+    return found
+
+
+def are_singles(x: Any, y: Any) -> bool:
+    """Whether both are float32 arrays of one shape, with elements enough for several passes."""
+    return (
+        type(x) is np.ndarray
+        and type(y) is np.ndarray
+        and x.dtype == np.float32 == y.dtype
+        and x.shape == y.shape
+        and x.size >= FEW
+    )
+
+
+def single_fmod(x: Any, y: Any) -> Any:
+    """np.fmod of float32 arrays, exactly: a quotient of up to 29 bits times 24 bits is no more than
+    float64 holds, and no quotient is so near a whole number that float64 takes it for one."""
+    wide, by = x.astype(np.float64), y.astype(np.float64)
+    with np.errstate(all="ignore"):
+        count = wide / by
+        np.trunc(count, out=count)
+        by *= count
+        wide -= by
+        found = wide.astype(np.float32)
+        np.copysign(found, x, out=found)
+        np.abs(count, out=count)
+        # An infinite divisor makes no number of `wide`.
+        beyond = ~((count < 2.0**29) & (wide == wide))
+        if beyond.any():
+            found[beyond] = np.fmod(x[beyond], y[beyond])
+    return found
+
+
+def as_single(mask: Any) -> Any:
+    return mask.view(np.int8).astype(np.float32)
+
+
+def is_across(rest: Any, y: Any) -> Any:
+    """Where a remainder does not have the divisor's sign."""
+    found = (rest < 0) != (y < 0)
+    found &= rest != 0
+    return found
 
 
 def is_narrow_array(x: Any) -> bool:
@@ -108,7 +163,7 @@ def log1p(x: Any) -> Any:
 def fmod(x: Any, y: Any) -> Any:
     if kind_of(x) in "iub":
         refuse_zero(y)
-    return np.fmod(x, y)
+    return single_fmod(x, y) if are_singles(x, y) else np.fmod(x, y)
 
 
 def remainder(x: Any, y: Any) -> Any:
@@ -116,6 +171,10 @@ def remainder(x: Any, y: Any) -> Any:
     if kind_of(x) in "iub":
         refuse_zero(y)
         return np.remainder(x, y)
+    if are_singles(x, y):
+        with np.errstate(all="ignore"):
+            rest = single_fmod(x, y)
+            return where(is_across(rest, y), rest + y, rest)
     rest = np.remainder(x, y)
     return rest if rest.all() else np.where(rest == 0, np.copysign(rest, x), rest)
 
@@ -162,7 +221,73 @@ def power(x: Any, y: Any) -> Any:
             return np.where(y < 0, ones.astype(x.dtype), np.power(x, np.maximum(y, 0)))
     if kind == "b":
         return np.logical_or(x, np.logical_not(y))
-    return np.power(x, y)
+    return single_power(x, y) if are_singles(x, y) else np.power(x, y)
+
+
+def single_power(x: Any, y: Any) -> Any:
+    """np.power of float32 arrays, which is slow where bases are negative."""
+    negative = np.signbit(x)
+    if not negative.any():
+        return np.power(x, y)
+    with np.errstate(all="ignore"):
+        found = np.power(np.abs(x), y)
+        whole = np.trunc(y) == y
+        half = y * np.float32(0.5)
+        odd = whole & (np.trunc(half) != half)
+        np.negative(found, out=found, where=negative & odd)
+        found[(x < 0) & ~whole & np.isfinite(x)] = np.nan
+    return found
+
+
+def hypot(x: Any, y: Any) -> Any:
+    """The length of (x, y); float64 holds the squares of float32."""
+    if not are_singles(x, y):
+        return np.hypot(x, y)
+    wide, other = x.astype(np.float64), y.astype(np.float64)
+    with np.errstate(all="ignore"):
+        wide *= wide
+        other *= other
+        wide += other
+        found = np.sqrt(wide, out=wide).astype(np.float32)
+        if not (found == found).all():
+            found[np.isinf(x) | np.isinf(y)] = np.inf
+    return found
+
+
+def logaddexp2(x: Any, y: Any) -> Any:
+    if not are_singles(x, y):
+        return np.logaddexp2(x, y)
+    with np.errstate(all="ignore"):
+        gap = np.abs(x - y)
+        np.negative(gap, out=gap)
+        found = np.log1p(np.exp2(gap, out=gap), out=gap)
+        found *= np.float32(1 / math.log(2))
+        found += np.maximum(x, y)
+    # Equal infinities have no difference.
+    same = np.equal(x, y)
+    if same.any():
+        found[same] = x[same] + np.float32(1)
+    return found
+
+
+def nextafter(x: Any, y: Any) -> Any:
+    """The next number towards another: the next integer, where numbers are read as such."""
+    if not are_singles(x, y):
+        return np.nextafter(x, y)
+    bits = x.view(np.int32)
+    # Away from zero, or towards it.
+    less = x < y
+    step = (less == (bits >= 0)).view(np.int8).astype(np.int32)
+    step += step
+    step -= 1
+    step += bits
+    found = step.view(np.float32)
+    less |= x > y
+    less &= x != 0
+    ends = ~less
+    if ends.any():
+        found[ends] = np.nextafter(x[ends], y[ends])
+    return found
 
 
 def reciprocal(x: Any) -> Any:
@@ -331,11 +456,11 @@ class Math:
     fmax = np.fmax
     fmin = np.fmin
     copysign = np.copysign
-    nextafter = np.nextafter
-    hypot = np.hypot
+    nextafter = staticmethod(nextafter)
+    hypot = staticmethod(hypot)
     atan2 = np.arctan2
     logaddexp = staticmethod(logaddexp)
-    logaddexp2 = np.logaddexp2
+    logaddexp2 = staticmethod(logaddexp2)
     gcd = staticmethod(gcd)
     lcm = staticmethod(lcm)
     heaviside = staticmethod(heaviside)

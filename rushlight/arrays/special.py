@@ -7,8 +7,10 @@ formulas. Smooth parts are Chebyshev sums, which `chebyshev` evaluates by Clensh
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -93,10 +95,29 @@ I1E_FAR = (
 def chebyshev(u: Any, coefficients: tuple[float, ...]) -> Any:
     """The Chebyshev sum at u in [-1, 1]."""
     twice = 2.0 * u
-    later = later2 = np.zeros_like(u)
-    for c in coefficients[:0:-1]:
-        later, later2 = twice * later - later2 + c, later
-    return u * later - later2 + coefficients[0]
+    if type(twice) is not np.ndarray:
+        return chebyshev_of(u, coefficients)
+    later, before = np.full_like(twice, coefficients[-1]), np.zeros_like(twice)
+    for c in coefficients[-2:0:-1]:
+        # `before` becomes twice * later - before + c.
+        np.subtract(twice * later, before, out=before)
+        before += c
+        later, before = before, later
+    return u * later - before + coefficients[0]
+
+
+def chebyshev_of(u: Any, coefficients: tuple[float, ...]) -> Any:
+    """The same of one number, or of what stands for one."""
+    twice = 2.0 * u
+    later, before = coefficients[-1], 0.0
+    for c in coefficients[-2:0:-1]:
+        later, before = twice * later - before + c, later
+    return u * later - before + coefficients[0]
+
+
+def every(mask: Any) -> bool:
+    """Whether a mask holds everywhere, so that what else there is need not be computed."""
+    return bool(np.all(mask))
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,13 +126,57 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*operands: Any) -> Any:
         arrays = [np.asarray(x) for x in operands]
         dtype = np.result_type(*[a.dtype for a in arrays])
+        formula = function
+        if dtype == np.float32:
+            formula = short_formulas().get(function.__name__, function)
         with np.errstate(all="ignore"):
-            answer = function(*[a.astype(np.float64) for a in arrays])
+            answer = formula(*[a.astype(np.float64) for a in arrays])
         return answer.astype(dtype) if dtype != np.float64 else answer
 
     call.__name__ = function.__name__
     call.__doc__ = function.__doc__
+    call.__dict__["formula"] = function
     return call
+
+
+def formulas(changes: dict[str, Any]) -> dict[str, Any]:
+    """The functions of this module and of `bessel` as they compute in float64, over other meanings
+    of some of the names that they use."""
+    from rushlight.arrays import bessel
+
+    scope: dict[str, Any] = {**globals(), **vars(bessel)}
+    for name, value in list(scope.items()):
+        value = vars(value).get("formula", value) if isinstance(value, FunctionType) else value
+        if isinstance(value, FunctionType) and value.__closure__ is None:
+            scope[name] = FunctionType(value.__code__, scope, name, value.__defaults__)
+    scope.update(changes)
+    return scope
+
+
+@functools.cache
+def short_formulas() -> dict[str, Any]:
+    """Formulas as exact as float32 needs them: Chebyshev sums end sooner."""
+    return formulas({**short_sums(), "SERIES_END": 1e-10, "FRACTION_END": 1e-10})
+
+
+@functools.cache
+def short_sums() -> dict[str, tuple[float, ...]]:
+    """The coefficients that float32 needs, by name."""
+    sums = {name: value for name, value in formulas({}).items() if is_sum(name, value)}
+    return {name: shortened(value) for name, value in sums.items()}
+
+
+def is_sum(name: str, value: Any) -> bool:
+    return name.isupper() and isinstance(value, tuple) and name.endswith(("_NEAR", "_FAR"))
+
+
+def shortened(coefficients: tuple[float, ...]) -> tuple[float, ...]:
+    rest = 0.0
+    for count in range(len(coefficients), 2, -1):
+        rest += abs(coefficients[count - 1])
+        if rest > 1e-10 * abs(coefficients[0]):
+            return coefficients[:count]
+    return coefficients[:2]
 
 
 def by_precision(single: Callable[[Any], Any], double: Callable[[Any], Any]) -> Any:
@@ -124,6 +189,7 @@ def by_precision(single: Callable[[Any], Any], double: Callable[[Any], Any]) -> 
         return single(x) if x.ndim else single(x.reshape(1)).reshape(())
 
     call.__name__ = single.__name__.removesuffix("_single")
+    call.__dict__["formula"] = vars(double).get("formula", double)
     return call
 
 
@@ -162,7 +228,7 @@ def erf_double(x: Any) -> Any:
     small = np.abs(x) < 1.0
     inner = np.where(small, x, 0.0)
     near = inner * chebyshev(2.0 * inner * inner - 1.0, ERF_SMALL)
-    if np.all(small):
+    if every(small):
         return near
     far = np.copysign(1.0 - erfc_positive(np.abs(np.where(small, 1.0, x))), x)
     return np.where(np.isnan(x), x, np.where(small, near, far))
@@ -444,12 +510,23 @@ def lgamma_double(x: Any) -> Any:
 
 
 def lgamma_single(x: Any) -> Any:
-    ordinary = (x > 0) & (x < 1e30)
     wide = x.astype(np.float64)
-    if ordinary.all():
+    if ((x > 0) & (x < 1e30)).all():
         return lgamma_shifted(wide).astype(np.float32)
-    found = lgamma_shifted(np.where(ordinary, wide, 1.0)).astype(np.float32)
-    return np.where(ordinary, found, lgamma_double(x))
+    ordinary = (np.abs(x) < 1e30) & (x != 0)
+    wide = np.where(ordinary, wide, 1.0)
+    left = wide < 0
+    answer = lgamma_shifted(np.where(left, 1.0 - wide, wide))
+    if left.any():
+        # The reflection, at the distance from the next pole, which is exact.
+        beyond = wide[left]
+        sine = np.abs(np.sin(math.pi * (beyond - np.round(beyond))))
+        with np.errstate(divide="ignore"):
+            answer[left] = np.log(math.pi / sine) - answer[left]
+    found = answer.astype(np.float32)
+    if not ordinary.all():
+        found[~ordinary] = lgamma_double(x[~ordinary])
+    return found
 
 
 lgamma = by_precision(lgamma_single, lgamma_double)
@@ -477,7 +554,7 @@ def digamma(x: Any) -> Any:
     right = digamma_positive(np.where(negative, 1.0 - x, np.where(x == 0, 1.0, x)))
     turn = np.where(negative, x - whole, 0.25)
     answer = np.where(negative, right - math.pi / np.tan(math.pi * turn), right)
-    answer = np.where(negative & (whole == x), np.nan, answer)
+    answer = np.where(negative & np.equal(whole, x), np.nan, answer)
     return np.where(x == 0, np.copysign(np.inf, -x), answer)
 
 
@@ -564,17 +641,29 @@ def gamma_weight(a: Any, x: Any) -> Any:
     return np.exp(np.where(large, far, near))
 
 
+# Terms worked out between two looks at which sums have come to an end, and when they have.
+STEPS = 8
+SERIES_END, FRACTION_END = 1e-17, 1e-16
+
+
 def lower_series(a: Any, x: Any) -> Any:
     """The regularised lower function where x is not much larger than a."""
-    term = np.ones_like(x)
-    total = term
-    n = a
-    for _ in range(3000):
-        n = n + 1.0
-        term = term * (x / n)
-        total = total + term
-        if np.all(term <= 1e-17 * total):
+    total = np.empty_like(x)
+    places = np.arange(x.size)
+    rest = (np.ones_like(x), np.ones_like(x), a, x)
+    for _ in range(3000 // STEPS):
+        term, found, n, by = rest
+        for _ in range(STEPS):
+            n = n + 1.0
+            term = term * (by / n)
+            found = found + term
+        total[places] = found
+        going = term > SERIES_END * found
+        if not going.any():
             break
+        # What has come to an end is looked at no more.
+        places = places[going]
+        rest = (term[going], found[going], n[going], by[going])
     return total * gamma_weight(a, x) / a
 
 
@@ -584,19 +673,27 @@ def upper_fraction(a: Any, x: Any) -> Any:
     b = x + 1.0 - a
     c = np.full_like(x, 1.0 / tiny)
     d = 1.0 / np.where(b == 0, tiny, b)
-    h = d
-    for i in range(1, 3000):
-        step = -i * (i - a)
-        b = b + 2.0
-        d = step * d + b
-        d = 1.0 / np.where(np.abs(d) < tiny, tiny, d)
-        c = b + step / c
-        c = np.where(np.abs(c) < tiny, tiny, c)
-        ratio = c * d
-        h = h * ratio
-        if np.all(np.abs(ratio - 1.0) < 1e-16):
+    whole = np.empty_like(x)
+    places = np.arange(x.size)
+    rest: tuple[Any, ...] = (a, b, c, d, d)
+    for start in range(1, 3000, STEPS):
+        order, b, c, d, h = rest
+        for i in range(start, start + STEPS):
+            step = -i * (i - order)
+            b = b + 2.0
+            d = step * d + b
+            d = 1.0 / np.where(np.abs(d) < tiny, tiny, d)
+            c = b + step / c
+            c = np.where(np.abs(c) < tiny, tiny, c)
+            ratio = c * d
+            h = h * ratio
+        whole[places] = h
+        going = ~(np.abs(ratio - 1.0) < FRACTION_END)
+        if not going.any():
             break
-    return h * gamma_weight(a, x)
+        places = places[going]
+        rest = tuple([v[going] for v in (order, b, c, d, h)])
+    return whole * gamma_weight(a, x)
 
 
 def incomplete_gamma(a: Any, x: Any) -> tuple[Any, Any]:
@@ -641,10 +738,11 @@ def bessel_scaled(x: Any, near: tuple[float, ...], far: tuple[float, ...], odd: 
     size = np.abs(x)
     small = size <= 8.0
     inner = np.where(small, size, 8.0)
-    left = chebyshev(inner / 4.0 - 1.0, near) * (inner if odd else 1.0)
-    outer = np.where(small, 8.0, size)
-    right = chebyshev(16.0 / outer - 1.0, far) / np.sqrt(outer)
-    answer = np.where(small, left, right)
+    answer = chebyshev(inner / 4.0 - 1.0, near) * (inner if odd else 1.0)
+    if not every(small):
+        outer = np.where(small, 8.0, size)
+        right = chebyshev(16.0 / outer - 1.0, far) / np.sqrt(outer)
+        answer = np.where(small, answer, right)
     return np.where(np.isnan(x), x, np.copysign(answer, x) if odd else answer)
 
 

@@ -77,8 +77,85 @@ class Number(Expression):
     __hash__ = object.__hash__
 
 
+# A quarter of a turn in parts whose products with small whole numbers are exact; the series of sine
+# over its argument and of cosine in the square of an argument up to an eighth of a turn.
+HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
+FARTHEST = 2.0**29
+SINE = tuple([(-1) ** k / math.factorial(2 * k + 1) for k in range(8)])
+COSINE = tuple([(-1) ** k / math.factorial(2 * k) for k in range(9)])
+
+
+class Namespace:
+    """What formulas of arrays ask of NumPy, for expressions in float64."""
+
+    inf, nan = math.inf, math.nan
+
+    def __init__(self, m: Texts) -> None:
+        self.m = m
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.m, name)
+
+    def where(self, mask: Any, x: Any, y: Any) -> Expression:
+        x, y = [v if isinstance(v, Expression) else self.number(v) for v in (x, y)]
+        return self.m.where(mask, x, y)
+
+    def number(self, value: float) -> Expression:
+        return self.m.const(value, dtypes.float64)
+
+    def zeros_like(self, x: Expression) -> Expression:
+        return self.number(0.0)
+
+    def ones_like(self, x: Expression) -> Expression:
+        return self.number(1.0)
+
+    def turned(self, x: Expression, quarter: int) -> Expression:
+        """The sine a number of quarters of a turn ahead, to 1e-13 of the largest."""
+        m = self.m
+        m.limit = FARTHEST
+        n = m.round(x * (2.0 / math.pi))
+        r = x
+        for part in HALF_PI:
+            r = r - n * part
+        square = r * r
+        sine = r * special.polynomial(square, SINE)
+        cosine = special.polynomial(square, COSINE)
+        n = n + float(quarter)
+        half = n * 0.5
+        is_odd = m.not_equal(m.floor(half), half)
+        found = m.where(is_odd, cosine, sine)
+        turns = m.floor(half) * 0.5
+        return m.where(m.not_equal(m.floor(turns), turns), m.negative(found), found)
+
+    def sin(self, x: Expression) -> Expression:
+        return self.turned(x, 0)
+
+    def cos(self, x: Expression) -> Expression:
+        return self.turned(x, 1)
+
+    def tan(self, x: Expression) -> Expression:
+        return self.sin(x) / self.cos(x)
+
+    def copysign(self, x: Any, y: Any) -> Expression:
+        return self.m.copysign(x if isinstance(x, Expression) else self.number(x), y)
+
+
+# Special functions whose formula of arrays is also that of native code.
+FORMULAS = {
+    name: name
+    for name in (
+        "digamma", "erfcx", "i0", "i0e", "i1", "i1e", "log_ndtr", "bessel_j0", "bessel_j1",
+        "bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1",
+        "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0",
+    )
+} | {"modified_bessel_i0": "i0", "modified_bessel_i1": "i1"}  # fmt: skip
+
+
 class Texts(Builder):
     """Expressions of a text whose numbers calls may tell."""
+
+    # Elements larger than this are NumPy's.
+    limit = math.inf
 
     def power(self, x: Any, y: Any) -> Expression:
         if isinstance(y, Expression) and y.op == "load" and y.payload[0].shape == ():
@@ -111,6 +188,48 @@ class Texts(Builder):
         found = wide * special.ERFINV_FACTOR * self.monic(w, special.ERFINV_TOP)
         found = self.cast(found / self.monic(w, special.ERFINV_BOTTOM), dtypes.float32)
         return self.where(self.isinf(w), self.copysign(math.inf, x), found)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in FORMULAS:
+            return lambda x: self.by_formula(FORMULAS[name], x)
+        return super().__getattr__(name)
+
+    def by_formula(self, name: str, x: Expression) -> Expression:
+        """The formula of NumPy's kernel, in float64."""
+        if x.dtype is not dtypes.float32:
+            raise Inexpressible(f"{name} of {x.dtype}")
+        meanings = {"np": Namespace(self), "every": lambda mask: False}
+        scope = special.formulas({**special.short_sums(), **meanings})
+        scope["chebyshev"] = scope["chebyshev_of"]
+        return self.cast(scope[name](self.cast(x, dtypes.float64)), dtypes.float32)
+
+    def logaddexp2(self, x: Any, y: Any) -> Expression:
+        x, y = self.pair(x, y)
+        if x.dtype is not dtypes.float32:
+            raise Inexpressible(f"logaddexp2 of {x.dtype}")
+        grown = self.log1p(self.exp2(self.negative(self.abs(self.subtract(x, y)))))
+        found = self.add(self.multiply(grown, 1 / math.log(2)), self.maximum(x, y))
+        return self.where(self.equal(x, y), self.add(x, 1.0), found)
+
+    def hypot(self, x: Any, y: Any) -> Expression:
+        x, y = self.pair(x, y)
+        if x.dtype is not dtypes.float32:
+            raise Inexpressible(f"hypot of {x.dtype}")
+        wide, other = self.cast(x, dtypes.float64), self.cast(y, dtypes.float64)
+        found = self.cast(self.sqrt(wide * wide + other * other), dtypes.float32)
+        ends = self.logical_or(self.isinf(x), self.isinf(y))
+        return self.where(ends, self.const(math.inf, x.dtype), found)
+
+    def fmod(self, x: Any, y: Any) -> Expression:
+        raise Inexpressible("a remainder, which NumPy's kernel has in float64")
+
+    remainder = fmod
+
+    def angle(self, x: Expression) -> Expression:
+        if x.dtype.category != dtypes.FLOAT:
+            raise Inexpressible(f"the angle of {x.dtype}")
+        turned = self.where(self.less(x, 0.0), self.const(math.pi, x.dtype), self.const(0, x.dtype))
+        return self.where(self.isnan(x), x, turned)
 
     def monic(self, z: Expression, coefficients: tuple[float, ...]) -> Any:
         found: Any = z + coefficients[-1]
@@ -285,7 +404,20 @@ def written_text(
         ]
         return finished(program, names[arrays[0]], label, pairs)
     program.outputs = program.results(tuple(values) if several else values[0])
-    return finished(program, names[arrays[0]], label)
+    run = finished(program, names[arrays[0]], label)
+    return run if m.limit == math.inf else within(m.limit, run)
+
+
+def within(limit: float, run: Function) -> Function:
+    """A function of arrays, None where an element is no number up to the limit."""
+
+    def checked(*arrays: Any) -> Any:
+        for array in arrays:
+            if not (-limit <= array.min() and array.max() <= limit):
+                return None
+        return run(*arrays)
+
+    return checked
 
 
 def number(program: LoopProgram, kind: dtype, bare: bool) -> Expression:

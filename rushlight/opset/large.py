@@ -63,7 +63,8 @@ def text_kernel(op: Any, text: Callable[..., Any]) -> Callable[..., Any]:
                     # One array and nothing else: its kernel has a short key.
                     quick = kernels.get(first.dtype.num)
                     if quick is not None and may_compile():
-                        return quick(first)
+                        found = quick(first)
+                        return in_pieces(text, args) if found is None else found
                 if plain and args[count:] == defaults:
                     return text(m, *args)
                 return on_large(op, text, args)
@@ -79,7 +80,8 @@ def on_large(op: Any, text: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts) -> Any:
-    """The answer of native code on contiguous arrays of one shape; None where there is none."""
+    """The answer of native code on contiguous arrays of one shape; None where there is none, or
+    none for these elements."""
     if not may_compile():
         return None
     shape = None

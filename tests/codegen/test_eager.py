@@ -409,3 +409,24 @@ def test_places_along_a_dim_have_the_bits_of_numpy(
         for call in (lambda: x.gather(dim, wrong), lambda: x.scatter_add(dim, wrong, y)):  # noqa: B023
             with pytest.raises(RuntimeError, match=f"index {place} is out of bounds"):
                 call()
+
+
+FORMULAS = sorted({*eager.FORMULAS, "angle", "hypot", "logaddexp2"})
+
+
+@pytest.mark.parametrize("farthest", [9.0, 500.0, 1e9, 1e30])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas_of_arrays_are_those_of_native_code(name: str, farthest: float) -> None:
+    rng = np.random.default_rng(3)
+    values = rng.uniform(-farthest, farthest, 1 << 15).astype(np.float32)
+    values[::5] = rng.uniform(-1, 1, values[::5].size)
+    with_ends = values.copy()
+    with_ends[: len(SPECIAL)] = SPECIAL
+    function = getattr(rushlight.special, name, None) or getattr(rushlight, name)
+    for array in (values, with_ends):
+        args = [rushlight.from_numpy(array)]
+        if name in ("hypot", "logaddexp2"):
+            args.append(rushlight.from_numpy(np.ascontiguousarray(array[::-1])))
+        with config.patch(eager_native=False):
+            expected = function(*args)
+        assert difference(function(*args), expected) is None
