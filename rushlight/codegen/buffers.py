@@ -29,9 +29,10 @@ kept_bytes = 0
 
 
 def taken(kept: list[Any]) -> tuple[Any, int, int]:
-    """The first entry, off the list so that no other thread finds it meanwhile: its memory, where
-    that is aligned, and how many references there are to it."""
-    owner, offset = kept.pop(0)
+    """The last entry, off the list so that no other thread finds it meanwhile: its memory, where
+    that is aligned, and how many references there are to it. What was handed out last is the first
+    to be looked at, as caches may still have it."""
+    owner, offset = kept.pop()
     return owner, offset, sys.getrefcount(owner)
 
 
@@ -63,7 +64,7 @@ def large_bytes(nbytes: int) -> Any:
         if references <= IDLE:
             # The caller's array refers to the owner before anybody sees the list again.
             return owner, offset, kept
-        kept.append((owner, offset))
+        kept.insert(0, (owner, offset))
     owner = np.empty(nbytes + ALIGNMENT, np.uint8)
     offset = -owner.ctypes.data % ALIGNMENT
     if REUSES and nbytes <= MOST_BYTES // 4:
