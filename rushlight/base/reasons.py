@@ -622,6 +622,11 @@ REASONS: dict[str, Reason] = {
         "A graph cannot tell which of its arguments share memory afterwards.",
         "Copy the values, or call set_ outside of the traced function.",
     ),
+    "RL0744": Reason(
+        "while_loop is recorded with a carried integer, and without symbols",
+        "A graph would hold the integer of the first turn.",
+        "Carry torch.tensor(n), or trace with symbolic sizes.",
+    ),
     "RL0734": Reason(
         "A function given to {op} closes over a tensor that requires a gradient",
         "The gradient of a higher-order op is taken with respect to its operands.",

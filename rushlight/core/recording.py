@@ -70,7 +70,7 @@ LAYER_PROXIES = LAYER_PRE_PROXY | LAYER_PROXY
 # Ops that give a tensor's element as a number.
 READS = ("_local_scalar_dense", "item")
 
-__all__ = ["Recorder", "TensorMetadata", "inherit_meta", "tensor_metadata"]
+__all__ = ["Recorder", "TensorMetadata", "bind_fresh_symbols", "inherit_meta", "tensor_metadata"]
 
 
 # The format with channels last, by the number of dims.

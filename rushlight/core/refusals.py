@@ -3,6 +3,7 @@ for want of values."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import annotate, error
@@ -111,10 +112,10 @@ class DataDependentOutputException(RuntimeError):
         annotate(self, "RL0710")
 
 
-def unknown_size(op: OpOverload, what: str, most: IntLike | None = None) -> IntLike:
+def unknown_size(op: OpOverload, what: str, most: IntLike | None = None, least: int = 0) -> IntLike:
     """For shape rules: a size that depends on values which the operands do not have. An unbacked
     symbol where the running fake mode has a shape environment, an error otherwise. `most` bounds
-    it where that is a number; torch: one above 2, so that it still can be any size."""
+    it where that has a bound; torch: one above 2, so that it still can be any size."""
     mode = LOCAL.state.fake
     if mode is None:
         raise error(
@@ -125,8 +126,11 @@ def unknown_size(op: OpOverload, what: str, most: IntLike | None = None) -> IntL
     from rushlight.symbolic import constrain_range_for_size
 
     size = mode.shape_env.create_unbacked_symint()
-    bound = most if type(most) is int and most > 2 else None
-    constrain_range_for_size(size, max=bound)
+    if most is not None and not isinstance(most, int):
+        upper = mode.shape_env.bound_sympy(most.node.expr).upper
+        most = int(upper) if math.isfinite(upper) else None
+    bound = most if most is not None and most > 2 else None
+    constrain_range_for_size(size, min=least or None, max=bound)
     return size
 
 

@@ -124,8 +124,13 @@ class Forms:
         return {**found, "value": partial(value_of, expr, dict(zip(symbols, names)))}
 
 
-def value_of(expr: Any, names: dict[Any, str], values: dict[str, int]) -> int:
-    return int(expr.xreplace({symbol: values[name] for symbol, name in names.items()}))
+def value_of(expr: Any, names: dict[Any, str], values: dict[str, Any]) -> Any:
+    if all([type(values[name]) is int for name in names.values()]):
+        return int(expr.xreplace({symbol: values[name] for symbol, name in names.items()}))
+    # A program is exported again: what its sizes are stays open.
+    from rushlight.symbolic import build
+
+    return build(expr, lambda symbol: values[names[symbol]], lambda apply, *args: apply(*args))
 
 
 def bound_of(number: Any) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from rushlight.base import pytree
@@ -10,6 +11,7 @@ from rushlight.base.errors import error
 from rushlight.core.batching import VmapLevel, batched
 from rushlight.core.dtype import int64
 from rushlight.core.recording import Recorder
+from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.higher_order.structured import (
     Call,
@@ -20,7 +22,7 @@ from rushlight.higher_order.structured import (
     gradient_of,
     is_differentiable,
 )
-from rushlight.higher_order.subgraphs import check_alike, reopened
+from rushlight.higher_order.subgraphs import check_alike, is_integer, reopened
 from rushlight.opset import functions
 
 __all__ = ["while_loop", "while_loop_op"]
@@ -79,11 +81,17 @@ class WhileLoopOp(ControlFlowOp):
     def infer(
         self, mode: Any, cond_fn: Body, body_fn: Body, carried: Operands, additional: Operands
     ) -> Any:
+        given = any_numbers(mode.shape_env, carried)
         with reopened(), mode:
-            cond_fn(*carried, *additional)
-            result = body_fn(*carried, *additional)
+            cond_fn(*given, *additional)
+            result = body_fn(*given, *additional)
         check_alike("while_loop", result, carried)
-        return tuple(result)
+        return any_numbers(mode.shape_env, result, are_results=True)
+
+    def examples(self, groups: Sequence[Operands]) -> list[Any]:
+        mode = LOCAL.state.fake
+        env = None if mode is None else mode.shape_env
+        return self.arguments([any_numbers(env, groups[0]), *groups[1:]])
 
     def check_traced(self, counts: Sequence[int], operands: Operands, outputs: Operands) -> None:
         check_alike("while_loop", outputs[1], operands[: counts[0]])
@@ -161,6 +169,17 @@ class WhileLoopOp(ControlFlowOp):
         ]
         result = level.run(lambda: self.dispatch(goes_on, step, *groups))
         return tuple(batched(value, 0, level.level) for value in result)
+
+
+def any_numbers(env: Any, carried: Operands, are_results: bool = False) -> tuple[Any, ...]:
+    """What is carried, with symbols in the place of integers: these are others in each turn."""
+    if not any(map(is_integer, carried)):
+        return tuple(carried)
+    if env is None:
+        raise error("RL0744", NotImplementedError)
+    # Nothing that is recorded gives what a turn begins with.
+    with nullcontext() if are_results else env.ignore_fresh_unbacked_symbols():
+        return tuple([env.create_unbacked_symint() if is_integer(v) else v for v in carried])
 
 
 def aligned(going: Tensor, value: Tensor) -> Any:

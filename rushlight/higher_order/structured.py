@@ -16,7 +16,7 @@ from rushlight.base import pytree
 from rushlight.core.batching import VmapLevel, batched, unbatched
 from rushlight.core.functional import FunctionalLevel, FunctionalMode
 from rushlight.core.hop import HigherOrderOperator, asks_gradient
-from rushlight.core.recording import Recorder
+from rushlight.core.recording import Recorder, bind_fresh_symbols
 from rushlight.core.state import LAYER_TRANSFORMS, LOCAL, changed
 from rushlight.core.tensor import Tensor
 from rushlight.func.derivatives import vjp
@@ -185,7 +185,7 @@ class ControlFlowOp(HigherOrderOperator):
     def record(self, recorder: Recorder, *args: Any) -> Any:
         functions, groups = self.split(args)
         with recorder.below():
-            examples = self.arguments(self.sliced_groups(groups))
+            examples = self.examples(groups)
         traced = trace_functions(recorder, functions, examples)
         self.check_traced([len(group) for group in groups], examples, traced.outputs)
         groups[-1] = [*groups[-1], *traced.lifted]
@@ -200,7 +200,12 @@ class ControlFlowOp(HigherOrderOperator):
         with recorder.below():
             result = self.dispatch(*self.join(traced.modules, groups))
         recorder.track(result, node)
+        bind_fresh_symbols(node, result)
         return result
+
+    def examples(self, groups: Sequence[Operands]) -> list[Any]:
+        """What functions are traced with."""
+        return self.arguments(self.sliced_groups(groups))
 
     def noted(self, recorder: Recorder, group: Operands) -> Any:
         return [recorder.node_of(value) for value in group]

@@ -36,11 +36,12 @@ from rushlight.core.state import (
     changed,
 )
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
+from rushlight.symbolic.numbers import SymInt
 
 if TYPE_CHECKING:
     from rushlight.symbolic.numbers import SymNumber
 
-__all__ = ["Functionalized", "Subgraphs", "is_traced", "trace_functions", "unwrapped"]
+__all__ = ["Functionalized", "Subgraphs", "is_integer", "is_traced", "trace_functions", "unwrapped"]
 
 Function = Callable[..., Any]
 
@@ -256,9 +257,13 @@ def distinct(recorder: Recorder, args: Sequence[Any]) -> list[Any]:
 # -- comparing branches ----------------------------------------------------------------------------
 
 
+def is_integer(value: Any) -> bool:
+    return isinstance(value, (int, SymInt)) and not isinstance(value, bool)
+
+
 def likeness(value: Any, with_strides: bool) -> Any:
     if not isinstance(value, Tensor):
-        return type(value)
+        return int if is_integer(value) else type(value)
     strides = strides_of(value) if with_strides else None
     return sizes_of(value), strides, value._dtype, value.device
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight.core.dtype import finfo
 from rushlight.opset import functions
-from rushlight.optim.optimizer import check_options
+from rushlight.optim.optimizer import check_lr
 from rushlight.optim.rule import PerParameter, step_count
 
 __all__ = ["Adafactor"]
@@ -26,6 +26,7 @@ class Adafactor(PerParameter):
 
     def check(self, **options: Any) -> None:
         lr, (least, floor) = options["lr"], options["eps"]
+        check_lr(lr)
         for name, given, fits, bound in (
             ("Learning rate", lr, lr >= 0.0, ">= 0"),
             ("beta2_decay", options["beta2_decay"], options["beta2_decay"] <= 0.0, "<= 0"),
@@ -36,7 +37,6 @@ class Adafactor(PerParameter):
         ):
             if not fits:
                 raise ValueError(f"{name} should be {bound} but is: {given}")
-        check_options(lr=lr)
 
     def prepare(self, value: Any, group: dict[str, Any]) -> None:
         if value.is_complex():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.optim.rule import (
     PerParameter,
     fused_step,
@@ -44,6 +45,19 @@ class Adam(PerParameter):
         "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused "
         "decoupled_weight_decay"
     )
+
+    def check(self, **options: Any) -> None:
+        betas = options["betas"]
+        given = [isinstance(beta, Tensor) for beta in betas]
+        if any(given) and not all(given):
+            raise ValueError("betas must be either both floats or both Tensors")
+        if options.get("foreach") and not options.get("capturable"):
+            for name, value in {"lr": options["lr"], "betas[0]": betas[0]}.items():
+                if isinstance(value, Tensor):
+                    raise ValueError(
+                        f"{name} as a Tensor is not supported for capturable=False and foreach=True"
+                    )
+        super().check(**options)
 
     def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
         state = {

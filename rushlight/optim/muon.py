@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight.core.dtype import bfloat16
 from rushlight.opset import functions
-from rushlight.optim.optimizer import check_options
+from rushlight.optim.optimizer import check_lr
 from rushlight.optim.rule import PerParameter
 
 __all__ = ["Muon"]
@@ -54,6 +54,7 @@ class Muon(PerParameter):
     )
 
     def check(self, **options: Any) -> None:
+        check_lr(options["lr"])
         for name, given in (
             ("Learning rate", options["lr"]),
             ("momentum", options["momentum"]),
@@ -64,7 +65,6 @@ class Muon(PerParameter):
         adjust = options["adjust_lr_fn"]
         if adjust not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust} is not supported")
-        check_options(lr=options["lr"])
 
     def begin(self) -> None:
         for group in self.param_groups:

@@ -97,11 +97,14 @@ NOT_NEGATIVE = {
 }
 
 
-def check_options(**options: Any) -> None:
-    """Refuse negative numbers, and ways to run a step that cannot be had."""
-    lr = options.get("lr", 0.0)
+def check_lr(lr: Any) -> None:
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
+
+
+def check_options(**options: Any) -> None:
+    """Refuse negative numbers, and ways to run a step that cannot be had."""
+    check_lr(options.get("lr", 0.0))
     for option, name in NOT_NEGATIVE.items():
         if options.get(option, 0.0) < 0.0:
             raise ValueError(f"Invalid {name}: {options[option]}")

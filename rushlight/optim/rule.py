@@ -16,6 +16,7 @@ from rushlight.core.dtype import float32, float64, get_default_dtype
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
+from rushlight.optim.grouping import get_fused_kernels_supported_devices
 from rushlight.optim.optimizer import Optimizer, check_options
 
 __all__ = [
@@ -142,6 +143,12 @@ class PerParameter(Optimizer):
 
     def prepare(self, value: Any, group: dict[str, Any]) -> None:
         """Check a parameter's gradient, make its state and count the step."""
+        if group.get("fused") and not value.is_floating_point():
+            raise RuntimeError(
+                "`fused=True` requires all the params to be floating point Tensors of supported "
+                f"devices: {get_fused_kernels_supported_devices()} but {value.dtype} and "
+                f"{value.device}"
+            )
         if value.grad.is_sparse and not self.takes_sparse:
             raise RuntimeError(
                 f"{type(self).__name__} does not support sparse gradients{self.sparse_advice}"

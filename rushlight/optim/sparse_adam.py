@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight.optim.optimizer import check_options
+from rushlight.optim.optimizer import check_lr, check_options
 from rushlight.optim.rule import PerParameter, zeros_after
 
 __all__ = ["SparseAdam"]
@@ -19,6 +19,7 @@ class SparseAdam(PerParameter):
     options = dict(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False)
 
     def check(self, **options: Any) -> None:
+        check_lr(options["lr"])
         if not options["lr"] > 0.0:
             raise ValueError(f"Invalid learning rate: {options['lr']}")
         if not options["eps"] > 0.0:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 import rushlight as torch
+from rushlight.aot.tracing import make_fx
 from rushlight.export import Dim, export
 from rushlight.higher_order.loops import while_loop
 from rushlight.higher_order.mapping import map as map_slices
@@ -81,3 +84,29 @@ def test_a_predicate_of_sizes():
 
     cases = [(torch.ones(size),) for size in (3, 6)]
     check(BySize(), cases, dynamic_shapes=({0: Dim("n")},))
+
+
+def test_integers_that_a_loop_carries_differ_in_each_turn():
+    class Loop(torch.nn.Module):
+        def forward(self, x):
+            return torch.while_loop(
+                lambda i, y: i < x.shape[0], lambda i, y: (i + 1, y * 2 + i), (0, x)
+            )
+
+    batch = torch.export.Dim("batch", min=2, max=9)
+    program = torch.export.export(Loop(), (torch.randn(3, 2),), dynamic_shapes=({0: batch},))
+    for made in (program, program.run_decompositions()):
+        for count in (3, 7):
+            x = torch.randn(count, 2)
+            turns, found = made.module()(x)
+            assert turns == count
+            torch.testing.assert_close(found, Loop()(x)[1])
+
+
+def test_a_carried_integer_without_symbols_is_refused():
+    def loop(x):
+        return torch.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2), (0, x))
+
+    with pytest.raises(NotImplementedError, match="carried integer") as found:
+        make_fx(loop)(torch.ones(2))
+    assert found.value.code == "RL0744"

@@ -237,3 +237,24 @@ def test_padding_to_a_multiple():
         for size in (2, 4, 7, 8, 64):
             x = torch.randn(3, size, 3)
             assert made.module()(x).tolist() == Pads()(x).tolist()
+
+
+def test_relations_of_sizes_stay_open_when_a_program_is_exported_again():
+    class Attends(torch.nn.Module):
+        def forward(self, x, past, mask):
+            keys = torch.cat([past, x], 1)
+            return (x @ keys.transpose(1, 2)) * mask.unsqueeze(1)
+
+    auto = torch.export.Dim.AUTO
+    shapes = ({0: auto, 1: auto}, {0: auto, 1: auto}, {0: auto, 1: auto})
+
+    def inputs(batch, length, past):
+        sizes = (batch, length, 3), (batch, past, 3), (batch, past + length)
+        return tuple([torch.randn(size) for size in sizes])
+
+    program = torch.export.export(Attends(), inputs(3, 4, 5), dynamic_shapes=shapes)
+    again = torch.export.export(program.module(), inputs(3, 4, 5), dynamic_shapes=shapes)
+    args = inputs(2, 6, 7)
+    torch.testing.assert_close(again.module()(*args), Attends()(*args))
+    with pytest.raises(RuntimeError):
+        again.module()(args[0], args[1], args[2][:, 1:])

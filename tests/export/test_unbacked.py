@@ -122,3 +122,26 @@ def test_results_that_may_be_empty_ask_nothing() -> None:
     assert count(program, "_assert_scalar") <= 1
     assert "!=" not in program.graph_module.code
     assert program.module()(torch.ones(2), torch.ones(2)).shape == (0,)
+
+
+def test_counts_of_elements_are_bounded_by_the_elements_there_may_be():
+    class Counts(torch.nn.Module):
+        def forward(self, x, y):
+            return (
+                x.nonzero(),
+                x[x > 0],
+                torch.masked_select(x, y > 0),
+                torch.bincount(y.flatten(), minlength=5),
+            )
+
+    rows = torch.export.Dim("rows", min=2, max=99)
+    shapes = ({0: rows}, None)
+    y = torch.arange(12).reshape(3, 1, 4)
+    program = torch.export.export(Counts(), (torch.ones(6, 4), y), dynamic_shapes=shapes)
+    sizes = [node.meta["val"].shape[0] for node in program.graph.output_node().args[0]]
+    ranges = [program.range_constraints[size.node.expr] for size in sizes]
+    assert [(r.lower, r.upper) for r in ranges[:3]] == [(0, 396), (0, 396), (0, 1188)]
+    assert ranges[3].lower == 5
+    x = torch.randn(50, 4)
+    for found, wanted in zip(program.module()(x, y), Counts()(x, y)):
+        torch.testing.assert_close(found, wanted)

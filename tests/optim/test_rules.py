@@ -127,6 +127,14 @@ def test_sparse_gradients_are_refused(name):
             "gradients for an optimiser's option",
         ),
         ("Adam(lr=torch.ones(2))", ValueError, "Tensor lr must be 1-element"),
+        ("Adafactor(lr=torch.ones(2))", ValueError, "Tensor lr must be 1-element"),
+        ("SparseAdam(lr=torch.ones(2))", ValueError, "Tensor lr must be 1-element"),
+        (
+            "AdamW(betas=(0.9, torch.tensor(0.9)))",
+            ValueError,
+            "betas must be either both floats or both Tensors",
+        ),
+        ("Adam(lr=torch.tensor(0.1), foreach=True)", ValueError, "lr as a Tensor is not supported"),
     ],
 )
 def test_bad_options(text, error, message):
@@ -134,6 +142,13 @@ def test_bad_options(text, error, message):
     kind, _, arguments = text.partition("(")
     with pytest.raises(error, match=message.replace("(", r"\(")):
         eval(f"optim.{kind}([w], {arguments}", {"optim": optim, "w": w, "torch": torch})
+
+
+def test_fused_steps_are_for_floats():
+    w = torch.ones(3, dtype=torch.complex64, requires_grad=True)
+    w.grad = torch.ones(3, dtype=torch.complex64)
+    with pytest.raises(RuntimeError, match="floating point Tensors of supported devices"):
+        optim.Adam([w], fused=True).step()
 
 
 def test_capturable_steps_need_another_device():

@@ -78,6 +78,18 @@ class Function:
     def fence(self) -> None:
         self.do('call void asm sideeffect "", "~{memory}"()')
 
+    def held(self, kind: str, *values: str) -> list[str]:
+        """A fence behind which values are those that registers hold: LLVM cannot tell how they were
+        computed, nor keep what it would compute from one of them for all."""
+        count = len(values)
+        ties = ",".join([*["=r"] * count, *map(str, range(count)), "~{memory}"])
+        given = ", ".join([f"{kind} {value}" for value in values])
+        answer = kind if count == 1 else f"{{ {', '.join([kind] * count)} }}"
+        found = self.value(f'call {answer} asm sideeffect "", "{ties}"({given})')
+        if count == 1:
+            return [found]
+        return [self.value(f"extractvalue {answer} {found}, {at}") for at in range(count)]
+
     def slot(self, kind: str) -> str:
         self.count += 1
         self.slots.append(f"  %s{self.count} = alloca {kind}, align 64")

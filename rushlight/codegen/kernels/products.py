@@ -25,52 +25,64 @@ TILE = (
 )  # fmt: skip
 
 
+def lines_of(f: Function, rows: int) -> list[str]:
+    """Where the rows of the result begin."""
+    found, apart = f.held("i64", "%crs")[0], ["%c"]
+    for _ in range(rows - 1):
+        apart.append(f.at(apart[-1], found))
+    return apart
+
+
 def tile_text(target: Target, name: str, rows: int, vectors: int, masked: bool) -> str:
     """One tile; `masked` stores only %last columns."""
     f = Function(target, name, TILE)
     lanes = target.lanes
     places = [(r, v) for r in range(rows) for v in range(vectors)]
     acc = {place: f.slot(f.vector) for place in places}
-    offsets = [f.mul("%ars", r) for r in range(rows)]
-    lines = [f.at("%c", f.mul("%crs", r)) for r in range(rows)]
-    begun = f.slot("i1")
-    f.store("%adds", begun, "i1", 1)
+    # One pointer for every few rows: with one offset for each row, registers would not do.
+    few = [f.mul("%ars", r) for r in range(min(rows, FEW))]
+    counts: list[Int] = [f.sub("%last", v * lanes) if masked else lanes for v in range(vectors)]
     for r, v in places:
         f.store("zeroinitializer", acc[r, v])
     with f.when("%adds"):
+        lines = lines_of(f, rows)
         for r, v in places:
             place = f.at(lines[r], v * lanes)
-            count: Int = f.sub("%last", v * lanes) if masked else lanes
-            f.store(f.load_first(place, count), acc[r, v])
-    left, right = f.slot("ptr"), f.slot("ptr")
+            f.store(f.load_first(place, counts[v]), acc[r, v])
+    lefts = [f.slot("ptr") for _ in range(0, rows, FEW)]
+    right = f.slot("ptr")
     f.store("%b", right, "ptr", 8)
 
-    def step(p: str, q: str) -> None:
+    def step(pointers: list[str]) -> None:
+        *starts, q = pointers
         found = [f.load(f.at(q, v * lanes)) for v in range(vectors)]
         for r in range(rows):
-            factor = f.splat(f.at(p, offsets[r]))
+            factor = f.splat(f.at(starts[r // FEW], few[r % FEW]))
             for v in range(vectors):
                 f.store(f.fma(factor, found[v], f.load(acc[r, v])), acc[r, v])
-        f.fence()
 
     def steps(count: int) -> None:
-        p, q = f.load(left, "ptr", 8), f.load(right, "ptr", 8)
+        pointers = [f.load(slot, "ptr", 8) for slot in (*lefts, right)]
         for _ in range(count):
-            step(p, q)
-            p, q = f.at(p, "%aks"), f.at(q, "%bks")
-        f.store(p, left, "ptr", 8)
-        f.store(q, right, "ptr", 8)
+            step(pointers)
+            *starts, q = pointers
+            moved = [f.at(start, "%aks") for start in starts]
+            pointers = f.held("ptr", *moved, f.at(q, "%bks"))
+        for slot, pointer in zip((*lefts, right), pointers, strict=True):
+            f.store(pointer, slot, "ptr", 8)
 
     whole = f.value(f"and i64 %depth, {-STEPS}")
     with f.loop(0, "%count") as tap:
-        f.store(f.at("%a", f.word("%taps", tap)), left, "ptr", 8)
+        start = f.at("%a", f.word("%taps", tap))
+        for number, slot in enumerate(lefts):
+            f.store(f.at(start, f.mul("%ars", number * FEW)), slot, "ptr", 8)
         with f.loop(0, whole, STEPS):
             steps(STEPS)
         with f.loop(whole, "%depth"):
             steps(1)
+    lines = lines_of(f, rows)
     for r, v in places:
-        count = f.sub("%last", v * lanes) if masked else lanes
-        f.store_first(f.load(acc[r, v]), f.at(lines[r], v * lanes), count)
+        f.store_first(f.load(acc[r, v]), f.at(lines[r], v * lanes), counts[v])
     return f.text()
 
 
@@ -109,10 +121,18 @@ def product_texts(target: Target) -> list[str]:
         number = f.div(f.add("%rows", most - 1), most)
         large = f.sub("%rows", f.mul(number, most - 1))
         fits = f.compare("sge", large, 0)
-        # Too few rows for tiles that differ by one: full ones, then what is left.
+        # Too few rows for tiles that differ by one: full ones, then what is left. Where the next
+        # smaller ones are there they differ by one again.
         full = f.div("%rows", most)
-        end = f.mul(f.select(fits, large, full), most)
-        second = f.select(fits, "%rows", end)
+        end = f.mul(full, most)
+        second = end
+        if most - 2 == FEW:
+            middle = f.sub("%rows", f.mul(number, FEW))
+            fits_few = f.compare("sge", middle, 0)
+            end = f.select(fits_few, 0, end)
+            second = f.select(fits_few, f.mul(middle, most - 1), second)
+        end = f.select(fits, f.mul(large, most), end)
+        second = f.select(fits, "%rows", second)
         third = f.add(second, f.value(f"and i64 {f.sub('%rows', second)}, {-FEW}"))
         tiles(most, 0, end)
         tiles(most - 1, end, second)

@@ -67,10 +67,33 @@ def transformed(f: Function, matrix: Matrix, grid: Grid) -> Grid:
     return [[combined(f, row, line) for row in matrix] for line in half]
 
 
-def place_of(f: Function, tile: Int, rows: Int, columns: Int) -> tuple[Int, Int, Int]:
-    """Sample, row and column of a tile."""
-    rest = f.rem(tile, f.mul(rows, columns))
-    return f.div(tile, f.mul(rows, columns)), f.div(rest, columns), f.rem(rest, columns)
+class Tiles:
+    """Tiles one after another: sample, row and column of each, counted and not divided for."""
+
+    def __init__(self, f: Function, first: Int, rows: Int, columns: Int) -> None:
+        self.f, self.rows, self.columns = f, rows, columns
+        self.slots = [f.slot("i64") for _ in range(3)]
+        rest = f.rem(first, f.mul(rows, columns))
+        values = f.div(first, f.mul(rows, columns)), f.div(rest, columns), f.rem(rest, columns)
+        self.put(*values)
+
+    def put(self, *values: Int) -> None:
+        for slot, value in zip(self.slots, values, strict=True):
+            self.f.store(value, slot, "i64", 8)
+
+    def place(self) -> list[str]:
+        """Sample, row and column of a tile; the next one's are asked for next."""
+        f = self.f
+        sample, row, column = found = [f.load(slot, "i64", 8) for slot in self.slots]
+        after = f.add(column, 1)
+        is_end = f.compare("eq", after, self.columns)
+        below = f.add(row, f.value(f"zext i1 {is_end} to i64"))
+        is_last = f.compare("eq", below, self.rows)
+        self.put(
+            f.add(sample, f.value(f"zext i1 {is_last} to i64")), f.select(is_last, 0, below),
+            f.select(is_end, 0, after),
+        )  # fmt: skip
+        return found
 
 
 def patch_text(target: Target, name: str, matrix: Matrix, size: int) -> str:
@@ -86,22 +109,12 @@ def patch_text(target: Target, name: str, matrix: Matrix, size: int) -> str:
         ),
     )  # fmt: skip
     acrosses = [f.mul("%wide", j) for j in range(size)]
-    downs = [f.mul(f.mul("%width", "%wide"), i) for i in range(size)]
-    with f.loop(0, "%count") as number:
-        sample, row, column = place_of(f, f.add("%first", number), "%rows", "%columns")
-        y, x = f.add(f.mul(row, 2), "%top"), f.add(f.mul(column, 2), "%left")
-        base = f.at("%x", f.mul(sample, "%sample"))
-        lines = [f.value(f"icmp ult i64 {f.add(y, i)}, %height") for i in range(size)]
-        places = [f.value(f"icmp ult i64 {f.add(x, j)}, %width") for j in range(size)]
-        corner = f.at(base, f.mul(f.add(f.mul(f.sub(y, "%low"), "%width"), x), "%wide"))
-        pointers = []
-        for i in range(size):
-            row_start = f.at(corner, downs[i])
-            for j in range(size):
-                inside = f.value(f"and i1 {lines[i]}, {places[j]}")
-                pointers.append(f.select(inside, f.at(row_start, acrosses[j]), "%zeros", "ptr"))
-        line = f.at("%to", f.mul(number, "%wide"))
-        apart = f.mul("%group", "%wide")
+    below = f.mul("%width", "%wide")
+    apart = f.mul("%group", "%wide")
+    tiles = Tiles(f, "%first", "%rows", "%columns")
+    ends = f.sub("%height", size), f.sub("%width", size)
+
+    def transform(pointers: list[str], line: str) -> None:
         with f.loop(0, "%wide", f.lanes) as channel:
             grid = [
                 [f.load(f.at(pointers[i * size + j], channel)) for j in range(size)]
@@ -112,6 +125,32 @@ def patch_text(target: Target, name: str, matrix: Matrix, size: int) -> str:
                 for value in entries:
                     f.store(value, to)
                     to = f.at(to, apart)
+
+    with f.loop(0, "%count") as number:
+        sample, row, column = tiles.place()
+        y, x = f.add(f.mul(row, 2), "%top"), f.add(f.mul(column, 2), "%left")
+        base = f.at("%x", f.mul(sample, "%sample"))
+        corner = f.at(base, f.mul(f.add(f.mul(f.sub(y, "%low"), "%width"), x), "%wide"))
+        starts = [corner]
+        for _ in range(size - 1):
+            starts.append(f.at(starts[-1], below))
+        pointers = [f.at(start, across) for start in starts for across in acrosses]
+        line = f.at("%to", f.mul(number, "%wide"))
+        is_whole = f.compare("sle", y, ends[0])
+        for test in (
+            f.compare("sle", x, ends[1]), f.compare("sge", y, 0), f.compare("sge", x, 0),
+        ):  # fmt: skip
+            is_whole = f.value(f"and i1 {is_whole}, {test}")
+        with f.when(is_whole):
+            transform(pointers, line)
+        with f.when(f.value(f"xor i1 {is_whole}, true")):
+            lines = [f.value(f"icmp ult i64 {f.add(y, i)}, %height") for i in range(size)]
+            places = [f.value(f"icmp ult i64 {f.add(x, j)}, %width") for j in range(size)]
+            chosen = []
+            for at, pointer in enumerate(pointers):
+                both = f.value(f"and i1 {lines[at // size]}, {places[at % size]}")
+                chosen.append(f.select(both, pointer, "%zeros", "ptr"))
+            transform(chosen, line)
     return f.text()
 
 
@@ -126,15 +165,17 @@ def results_text(target: Target) -> str:
             "i64 %outputs",
         ),
     )  # fmt: skip
+    tiles = Tiles(f, "%first", "%rows", "%columns")
+    below = f.mul("%width", "%wide")
+    apart = f.mul("%group", "%wide")
     with f.loop(0, "%count") as number:
-        sample, row, column = place_of(f, f.add("%first", number), "%rows", "%columns")
+        sample, row, column = tiles.place()
         y, x = f.mul(row, 2), f.mul(column, 2)
         base = f.at("%y", f.mul(sample, "%sample"))
         corner = f.at(base, f.mul(f.add(f.mul(y, "%width"), x), "%wide"))
-        lines = [f.compare("slt", f.add(y, i), "%height") for i in range(2)]
-        places = [f.compare("slt", f.add(x, j), "%width") for j in range(2)]
-        below = f.mul("%width", "%wide")
-        apart = f.mul("%group", "%wide")
+        has_below = f.compare("slt", f.add(y, 1), "%height")
+        has_beside = f.compare("slt", f.add(x, 1), "%width")
+        has_both = f.value(f"and i1 {has_below}, {has_beside}")
         with f.loop(0, "%wide", f.lanes) as output:
             at = f.at(f.at("%m", f.mul(number, "%wide")), output)
             values = []
@@ -143,13 +184,18 @@ def results_text(target: Target) -> str:
                 at = f.at(at, apart)
             grid = [values[i : i + 4] for i in range(0, POINTS, 4)]
             bias = f.load_first(f.at("%bias", output), f.sub("%outputs", output))
-            for i, entries in enumerate(transformed(f, AT, grid)):
-                for j, value in enumerate(entries):
-                    found = f.two("fadd", value, bias)
-                    inside = f.value(f"and i1 {lines[i]}, {places[j]}")
-                    with f.when(inside):
-                        place = f.at(f.at(corner, output), f.mul(below, i))
-                        f.store(found, f.at(place, f.mul("%wide", j)))
+            (first, beside), (under, last) = [
+                [f.two("fadd", value, bias) for value in entries]
+                for entries in transformed(f, AT, grid)
+            ]
+            place = f.at(corner, output)
+            f.store(first, place)
+            with f.when(has_beside):
+                f.store(beside, f.at(place, "%wide"))
+            with f.when(has_below):
+                f.store(under, f.at(place, below))
+            with f.when(has_both):
+                f.store(last, f.at(f.at(place, below), "%wide"))
     return f.text()
 
 

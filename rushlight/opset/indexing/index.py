@@ -690,9 +690,11 @@ def _(level: Any, op: Any, self: Any, mask: Any) -> Any:
 def _(self: Any, mask: Any) -> Any:
     check_select_mask(mask._dtype)
     if self._array is None or mask._array is None:
-        return Spec((unknown_size(masked_select, "the number of elements"),), self._dtype)
-    count = int(np.count_nonzero(np.broadcast_arrays(self._array, mask._array)[1]))
-    return Spec((count,), self._dtype)
+        most = geometry.numel(geometry.broadcast_shapes(tuple(self.shape), tuple(mask.shape)))
+        count = unknown_size(masked_select, "the number of elements", most)
+        return Spec((count,), self._dtype)
+    selected = np.broadcast_arrays(self._array, mask._array)[1]
+    return Spec((int(np.count_nonzero(selected)),), self._dtype)
 
 
 def check_select_mask(dtype: Any) -> None:

@@ -116,7 +116,10 @@ def joined_strides(sizes: Any, parts: Any) -> Any:
 def _(tensors: Any, dim: int) -> Any:
     shapes = [sizes_of(t) for t in tensors]
     first, count = shapes[0] if shapes else (), len(shapes)
-    if first and first[0] and -len(first) <= dim < len(first) and shapes.count(first) == count:
+    # To compare sizes that are symbols would be a condition on them.
+    is_plain = all([t._array is not None for t in tensors])
+    is_dim = -len(first) <= dim < len(first)
+    if is_plain and is_dim and first[0] and shapes.count(first) == count:
         dim %= len(first)
         sizes = (*first[:dim], count * first[dim], *first[dim + 1 :])
     else:

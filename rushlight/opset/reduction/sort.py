@@ -607,7 +607,9 @@ bincount = op(
 def _(self: Any, weights: Any, minlength: Any) -> Any:
     check_bincount(self._dtype, self.dim(), minlength)
     if self._array is None:
-        return Spec((unknown_size(bincount, "the number of results"),), bincount_dtype(weights))
+        least = minlength if type(minlength) is int else 0
+        count = unknown_size(bincount, "the number of results", least=least)
+        return Spec((count,), bincount_dtype(weights))
     if self._array.size and int(self._array.min()) < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     largest = int(self._array.max()) + 1 if self._array.size else 0
