@@ -29,7 +29,6 @@ _SPARSE = (
     "get_default_static_sparse_quant_module_mappings"
 )
 _REFERENCE = "get_default_static_quant_reference_module_mappings"
-_GRAPHS = "convert_fx convert_to_reference_fx fuse_fx prepare_fx prepare_qat_fx"
 _LATER = (
     "AffineQuantizedObserverBase Granularity MappingType PerAxis PerBlock PerGroup PerRow "
     "PerTensor PerToken TorchAODType ZeroPointDomain get_block_size"
@@ -68,7 +67,7 @@ _TOOLS: dict[str, dict[str, str]] = {
     ".quantization_mappings": _MAPPINGS,
     ".quantize": _CONVERTING,
     ".quantize_jit": dict.fromkeys(_JIT.split(), MISSING),
-    ".quantize_fx": dict.fromkeys(_GRAPHS.split(), MISSING),
+    ".quantize_fx": {**all_of("graphs"), **named("qconfig_mapping", "QConfigMapping")},
     ".quantize_pt2e": dict.fromkeys(["convert_pt2e", "prepare_pt2e", "prepare_qat_pt2e"], MISSING),
 }
 

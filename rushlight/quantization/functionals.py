@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core.construct import tensor
+from rushlight.nn import functional
 from rushlight.nn.linear import Identity
 from rushlight.nn.module import Module
 from rushlight.opset import functions
@@ -42,7 +43,7 @@ class FXFloatFunctional(Module):
         return self.watched(functions.cat(x, dim=dim))
 
     def add_relu(self, x: Any, y: Any) -> Any:
-        return self.watched(functions.relu(functions.add(x, y)))
+        return self.watched(functional.relu(functions.add(x, y)))
 
     def matmul(self, x: Any, y: Any) -> Any:
         return self.watched(functions.matmul(x, y))

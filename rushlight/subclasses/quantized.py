@@ -142,6 +142,8 @@ class QuantizedTensor(Tensor):
             return on_integers(name, func, args, kwargs)
         if name in ORDERING:
             return on_integers(name, func, args, kwargs, as_floats=True)
+        if name in AVERAGING and args[0].quantizer.axis is None:
+            return averaged(func, *args, **kwargs)
         if name in ON_FLOATS:
             source = args[0]
             return as_quantized(func(source.dequantize(), *args[1:], **kwargs), source.quantizer)
@@ -166,10 +168,11 @@ ORDERING = names(
     "amax amin max min max_pool1d max_pool2d max_pool3d sort topk median upsample_nearest1d "
     "upsample_nearest2d upsample_nearest3d"
 )
-ON_FLOATS = names(
+AVERAGING = names(
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d "
-    "interpolate leaky_relu mean std upsample_bilinear2d"
+    "mean"
 )
+ON_FLOATS = names("interpolate leaky_relu std upsample_bilinear2d")
 COMPARING = names("eq ne lt le gt ge allclose isclose")
 # What concerns the tensor as an object and not its numbers.
 OBJECT = names(
@@ -236,6 +239,15 @@ def on_integers(name: str, func: Any, args: Any, kwargs: Any, as_floats: bool = 
         return back(result)
     parts = [back(part) for part in result]
     return type(result)(parts)
+
+
+def averaged(func: Any, source: Any, *args: Any, **kwargs: Any) -> Any:
+    """Means of integers, exactly, and then the nearest integers; of two, the even one."""
+    made: Quantizer = source.quantizer
+    steps = integers_of(source).to(dtypes.float64) - made.zero_point
+    means = values_of(func(steps, *args, **kwargs)) + made.zero_point
+    integer = INTEGERS[made.dtype]
+    return with_integers(wrap(np.rint(means).astype(integer.np), integer), made)
 
 
 # -- rules -----------------------------------------------------------------------------------------
