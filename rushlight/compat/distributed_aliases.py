@@ -83,7 +83,10 @@ DISTRIBUTED: dict[str, Entry] = {
         **grouped("AsyncCheckpointerType AsyncSaveResponse"),
         "*": ".distributed.checkpoint",
     },
-    "torch.distributed.checkpoint.stateful": grouped("Stateful StatefulT"),
+    "torch.distributed.checkpoint.stateful": {
+        **grouped("StatefulT"),
+        "*": ".distributed.checkpoint",
+    },
     "torch.distributed.checkpoint.storage": grouped("StorageReader StorageWriter WriteResult"),
     "torch.distributed.checkpoint.utils": grouped("find_state_dict_object find_tensor_shard"),
     "torch.distributed.collective_utils": grouped(
@@ -96,6 +99,7 @@ DISTRIBUTED: dict[str, Entry] = {
     "torch.distributed.distributed_c10d": {
         **grouped("_pg_map"),
         "_get_default_group": ".distributed.groups:default_group",
+        "_get_default_store": ".distributed.groups:default_store",
         "GroupName": ".distributed.groups:GroupName",
         "*": ".distributed",
     },

@@ -21,10 +21,10 @@ DISTRIBUTED_PRIVATE: dict[str, Entry] = {
     },
     "torch.distributed._tensor": {"*": ".distributed.tensor"},
     "torch.distributed._tensor.experimental": refused("implicit_replication"),
-    "torch.distributed.algorithms._checkpoint.checkpoint_wrapper": refused(
-        "CheckpointImpl CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper "
-        "offload_wrapper"
-    ),
+    "torch.distributed.algorithms._checkpoint.checkpoint_wrapper": {
+        **refused("offload_wrapper"),
+        "*": ".distributed.checkpointed",
+    },
     "torch.distributed.checkpoint._consolidate_hf_safetensors": refused(
         "consolidate_safetensors_files"
     ),
@@ -33,11 +33,9 @@ DISTRIBUTED_PRIVATE: dict[str, Entry] = {
         "record": ".distributed.run:record",
     },
     "torch.distributed.nn": {
-        **refused("all_to_all gather reduce scatter"),
         "*": ".distributed.differentiable",
     },
     "torch.distributed.nn.functional": {
-        **refused("all_to_all gather reduce scatter"),
         "*": ".distributed.differentiable",
     },
     "torch.distributed.pipelining": refused("ScheduleGPipe SplitPoint pipeline"),

@@ -45,7 +45,8 @@ HOMES = {
     "get_world_size init_process_group is_available is_backend_available is_gloo_available "
     "is_initialized is_mpi_available is_nccl_available is_torchelastic_launched "
     "is_ucc_available is_xccl_available new_group new_subgroups new_subgroups_by_enumeration",
-    ".collectives": "all_gather all_gather_coalesced all_gather_into_tensor all_gather_single "
+    ".collectives": "_coalescing_manager all_gather all_gather_coalesced all_gather_into_tensor "
+    "all_gather_single "
     "all_reduce all_reduce_coalesced all_to_all all_to_all_single barrier broadcast gather "
     "monitored_barrier reduce reduce_scatter reduce_scatter_single reduce_scatter_tensor scatter",
     ".messages": "P2POp batch_isend_irecv irecv isend recv send",

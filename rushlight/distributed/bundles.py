@@ -79,12 +79,22 @@ class Spread:
         if self.outer is None:
             return distribute_tensor(whole, mesh, where)
         whole = whole.clone()
-        for dim in range(mesh.ndim):
+        for dim in range(0 if whole.is_meta else mesh.ndim):
             collectives.broadcast(whole, group=mesh.get_group(dim), group_src=0)
         local = own_part(whole, self.dim, self.group.size(), self.group.rank())
         # Its first dims are those that split the tensor first.
         both = joint(self.outer._mesh, mesh)
         return DTensor(local, both, (*self.outer._placements, *where), self.outer.shape)
+
+    def adopt(self) -> None:
+        """The parameter that the program has put in its place, of the same layout."""
+        module, name = self.places[0]
+        found: Any = module._parameters[name]
+        if found is self.own or not isinstance(found, DTensor) or not found.is_leaf:
+            return
+        if found._placements == self.own._placements and found.shape == self.own.shape:
+            self.own = found
+            self.put(found)
 
     def put(self, value: Any) -> None:
         for module, name in self.places:
@@ -146,6 +156,8 @@ class Bundle:
         """Let the parts come, unless they are here or under way."""
         if self.is_whole or self.coming is not None:
             return
+        for each in self.spread:
+            each.adopt()
         kept: dtype = self.policy.param_dtype or self.spread[0].own.dtype
         with no_grad():
             pieces = []

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.base.errors import CheckpointError
@@ -46,14 +46,24 @@ from rushlight.opset import functions
 
 __all__ = [
     "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata", "FileSystemReader",
-    "FileSystemWriter", "Metadata", "TensorStorageMetadata", "async_save", "dcp_to_torch_save",
-    "load", "load_state_dict", "save", "save_state_dict", "torch_save_to_dcp",
+    "FileSystemWriter", "Metadata", "Stateful", "TensorStorageMetadata", "async_save",
+    "dcp_to_torch_save", "load", "load_state_dict", "save", "save_state_dict",
+    "torch_save_to_dcp",
 ]  # fmt: skip
 
 METADATA = ".metadata"
 SUFFIX = ".distcp"
 VERSION = "1.0.0"
 SIMPLE = (str, bytes, int, float, complex, bool, type(None))
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """What has a state of its own in a checkpoint."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None: ...
 
 
 class CheckpointException(CheckpointError):

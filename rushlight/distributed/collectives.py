@@ -6,7 +6,8 @@ and hands a program of messages (`algorithms`) to the group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -23,6 +24,7 @@ from rushlight.distributed.groups import ProcessGroup, the_group
 from rushlight.distributed.reductions import ReduceOp, combiner, finish_average
 
 __all__ = [
+    "_coalescing_manager",
     "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single",
     "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier",
     "broadcast", "gather", "monitored_barrier", "reduce", "reduce_scatter",
@@ -326,6 +328,21 @@ def split_rows(tensor: Tensor, values: Any, sizes: Sequence[int] | None, count: 
     width = len(values) // rows if rows else 0
     edges = np.cumsum([0, *sizes]) * width
     return [values[begin:end] for begin, end in pairwise(edges)]
+
+
+@contextmanager
+def _coalescing_manager(
+    group: Any = None, device: Any = None, async_ops: bool = False
+) -> Iterator[Together]:
+    """Collectives that may travel together; here each goes when it is called."""
+    yield Together()
+
+
+class Together:
+    """What is waited for after the collectives of `_coalescing_manager`."""
+
+    def wait(self) -> None:
+        """They have ended."""
 
 
 # -- with a root -----------------------------------------------------------------------------------

@@ -392,7 +392,7 @@ def distribute_tensor(
     if isinstance(plain, DTensor):
         made = moved(plain, chosen)
     else:
-        if src_data_rank is not None:
+        if src_data_rank is not None and not plain.is_meta:
             plain = plain.clone()
             for dim in range(device_mesh.ndim):
                 group = device_mesh.get_group(dim)

@@ -17,7 +17,6 @@ from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import is_grad_enabled, no_grad
 from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.base import pytree
-from rushlight.base.errors import MissingFeature
 from rushlight.core.dtype import dtype
 from rushlight.core.parameter import Parameter
 from rushlight.core.state import LOCAL
@@ -125,11 +124,14 @@ class State:
     """What `fully_shard` knows of a module."""
 
     def __init__(
-        self, module: Module, bundles: list[Bundle], policy: MixedPrecisionPolicy,
+        self, modules: list[Module], bundles: list[Bundle], policy: MixedPrecisionPolicy,
         reshards: bool | None,
     ) -> None:  # fmt: skip
-        self.module = module
+        # Most often one; several are whole from the first one's forward to the last one's.
+        self.modules = modules
         self.policy = policy
+        self.waiting: list[Module] = []
+        self.call: Call | None = None
         self.bundles = bundles
         # None: unless this is the outermost one, whose parameters are needed again at once.
         self.reshards: bool | None = reshards
@@ -207,11 +209,12 @@ class Tree:
 
     def __init__(self, root: State) -> None:
         self.root = root
-        self.states = [
-            module._fully_sharded
-            for module in root.module.modules()
+        self.states = list({
+            id(module._fully_sharded): module._fully_sharded
+            for outer in root.modules
+            for module in outer.modules()
             if isinstance(module, FSDPModule)
-        ]
+        }.values())  # fmt: skip
         for state in self.states:
             state.tree = self
         self.depth = 0
@@ -226,7 +229,12 @@ class Tree:
 
     # -- forward -------------------------------------------------------------------------------
 
-    def enter(self, state: State) -> Call:
+    def enter(self, state: State, module: Any) -> Call:
+        if state.call is not None and module in state.waiting:
+            # Another one of its modules came before.
+            state.waiting.remove(module)
+            self.depth += 1
+            return state.call
         call = Call(state)
         if current_graph_task_id() >= 0:
             # What is computed again for a backward: its call is one of long ago.
@@ -235,6 +243,9 @@ class Tree:
             return call
         if self.depth == 0:
             self.begin_forward()
+        if len(state.modules) > 1:
+            state.call = call
+            state.waiting = [each for each in state.modules if each is not module]
         place = len(self.now)
         self.now.append(state)
         state.unshard(call)
@@ -253,16 +264,25 @@ class Tree:
             self.leave_again(state)
             return
         keeps = is_grad_enabled()
+        if state.waiting and self.depth:
+            self.watch(call, output)
+            return
+        state.call, state.waiting = None, []
         state.reshard(state.reshards_after_forward or not keeps)
         if keeps:
             call.before = self.last
             self.last = weakref.ref(call)
-            for leaf in pytree.tree_leaves(output):
-                if isinstance(leaf, Tensor) and leaf.requires_grad:
-                    leaf.register_hook(lambda gradient: call.begin_backward())
+            self.watch(call, output)
         if self.depth == 0:
             self.order, self.now = self.now, []
             self.drop_ahead()
+
+    def watch(self, call: Call, output: Any) -> None:
+        """Be told when the backward of a module begins."""
+        if is_grad_enabled():
+            for leaf in pytree.tree_leaves(output):
+                if isinstance(leaf, Tensor) and leaf.requires_grad:
+                    leaf.register_hook(lambda gradient: call.begin_backward())
 
     def leave_again(self, state: State) -> None:
         """A forward that was computed again for a backward, maybe not to its end, is over."""
@@ -286,6 +306,10 @@ class Tree:
         self.now = []
         self.last = None
         for state in self.states:
+            if state.call is not None:
+                # Some of its modules had no forward the last time.
+                state.call, state.waiting = None, []
+                state.reshard(True)
             for bundle in state.bundles:
                 bundle.drop_changed()
 
@@ -409,7 +433,7 @@ class FSDPModule:
         if state.depth:
             return method(*args, **kwargs)
         tree = state.tree or Tree(state)
-        call = tree.enter(state)
+        call = tree.enter(state, self)
         state.depth += 1
         try:
             if state.reshards_after_forward and is_grad_enabled() and saves_by_itself():
@@ -510,7 +534,7 @@ def states_of(modules: list[FSDPModule]) -> list[State]:
 
 
 def fully_shard(
-    module: Module,
+    module: Module | list[Module],
     *,
     mesh: DeviceMesh | None = None,
     reshard_after_forward: bool | int | None = None,
@@ -523,17 +547,17 @@ def fully_shard(
 
     With a mesh of two dims, the first one replicates. `shard_placement_fn` says along which of its
     dims a parameter is split, if not the first. Parameters that tensor parallelism has split are
-    split further: both meshes must be parts of one.
+    split further: both meshes must be parts of one. The parameters of a list of modules travel
+    together.
     """
-    if not isinstance(module, Module):
-        raise MissingFeature("fully_shard of a list of modules", code="RL0013")
-    if isinstance(module, FSDPModule):
+    roots = [module] if isinstance(module, Module) else list(module)
+    if any([isinstance(each, FSDPModule) for each in roots]):
         raise ValueError("fully_shard has been applied to this module before")
     chosen = mesh or init_device_mesh("cpu", (get_world_size(),))
     policy = mp_policy or MixedPrecisionPolicy()
     places: dict[int, list[Place]] = {}
     left_out = {id(parameter) for parameter in ignored_params or ()}
-    for inner in module.modules():
+    for inner in dict.fromkeys([inner for root in roots for inner in root.modules()]):
         if isinstance(inner, FSDPModule):
             for bundle in inner._fully_sharded.bundles:
                 left_out.update([id(spread.own) for spread in bundle.spread])
@@ -545,10 +569,12 @@ def fully_shard(
         spread = Spread(each, chosen, shard_placement_fn)
         by_dtype.setdefault(spread.own.dtype, []).append(spread)
     bundles = [Bundle(each, chosen, policy) for each in by_dtype.values()]
-    cls = type(module)
-    module.__class__ = type(f"FSDP{cls.__name__}", (FSDPModule, cls), {})
     reshards = None if reshard_after_forward is None else bool(reshard_after_forward)
-    object.__setattr__(module, "_fully_sharded", State(module, bundles, policy, reshards))
+    state = State(roots, bundles, policy, reshards)
+    for root in roots:
+        cls = type(root)
+        root.__class__ = type(f"FSDP{cls.__name__}", (FSDPModule, cls), {})
+        object.__setattr__(root, "_fully_sharded", state)
     return module
 
 

@@ -17,7 +17,8 @@ from rushlight.distributed.watch import Watch
 from rushlight.distributed.work import Work
 
 __all__ = [
-    "GroupMember", "ProcessGroup", "World", "default_group", "group", "the_group", "the_world",
+    "GroupMember", "ProcessGroup", "World", "default_group", "default_store", "group",
+    "the_group", "the_world",
 ]  # fmt: skip
 
 log = logging.getLogger("rushlight.distributed")
@@ -218,6 +219,11 @@ def default_group() -> ProcessGroup:
     the_world()
     found: ProcessGroup = GroupMember.WORLD
     return found
+
+
+def default_store() -> Store:
+    """What all processes share, besides messages."""
+    return the_world().store
 
 
 def the_group(wanted: Any, caller: str) -> ProcessGroup | None:

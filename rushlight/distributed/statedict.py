@@ -7,11 +7,16 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.base import pytree
 from rushlight.core.tensor import Tensor
+from rushlight.distributed import collectives, setup
+from rushlight.distributed.checkpointed import PREFIX
 from rushlight.distributed.ddp import DistributedDataParallel
 from rushlight.distributed.dtensor import DTensor, distribute_tensor
 from rushlight.distributed.errors import refuse
+from rushlight.distributed.objects import broadcast_object_list
 from rushlight.nn.module import Module
+from rushlight.opset import functions
 from rushlight.optim.optimizer import Optimizer
 
 __all__ = [
@@ -41,7 +46,7 @@ class StateDictOptions:
 
 
 # The options that have an effect, or need none.
-SERVED = ("full_state_dict", "cpu_offload", "strict")
+SERVED = ("full_state_dict", "cpu_offload", "strict", "broadcast_from_rank0")
 
 
 def cleaner(model: Module) -> Callable[[str], str]:
@@ -54,7 +59,7 @@ def cleaner(model: Module) -> Callable[[str], str]:
             start = f"{outer}." if outer else ""
             if name.startswith(f"{start}module."):
                 name = start + name.removeprefix(f"{start}module.")
-        return name
+        return name.replace(PREFIX, "")
 
     return clean
 
@@ -81,12 +86,48 @@ def set_model_state_dict(
 ) -> Any:
     """Write parameters and buffers, from whole tensors or from parts."""
     clean = cleaner(model)
+    model_state_dict = told(model_state_dict, options)
     known = {clean(name): (name, value) for name, value in model.state_dict().items()}
     given = {}
     for name, value in model_state_dict.items():
         full, target = known.get(name, (name, None))
         given[full] = like(value, target)
     return model.load_state_dict(given, strict=options is None or options.strict)
+
+
+def told(state: Any, options: StateDictOptions | None) -> Any:
+    """The state that rank 0 has, in all processes, where that is asked for."""
+    if options is None or not options.broadcast_from_rank0:
+        return state
+    if not options.full_state_dict:
+        raise ValueError("full_state_dict must be True when broadcast_from_rank0 is True.")
+    leaves, spec = pytree.tree_flatten(state)
+    rank = setup.get_rank()
+    facts = [
+        Fact(tuple(leaf.shape), leaf.dtype) if isinstance(leaf, Tensor) else leaf for leaf in leaves
+    ]
+    outline: list[Any] = [pytree.tree_unflatten(facts, spec) if rank == 0 else None]
+    broadcast_object_list(outline, src=0)
+    facts, spec = pytree.tree_flatten(outline[0])
+    found = []
+    for place, fact in enumerate(facts):
+        if not isinstance(fact, Fact):
+            found.append(fact)
+            continue
+        tensor = (
+            leaves[place].detach() if rank == 0 else functions.empty(fact.shape, dtype=fact.dtype)
+        )
+        collectives.broadcast(tensor, src=0)
+        found.append(tensor)
+    return pytree.tree_unflatten(found, spec)
+
+
+@dataclass
+class Fact:
+    """What a tensor is that is yet to come."""
+
+    shape: tuple[int, ...]
+    dtype: Any
 
 
 def like(value: Any, target: Any) -> Any:
@@ -114,7 +155,7 @@ def get_optimizer_state_dict(
     state: dict[str, Any] = {}
     groups: list[dict[str, Any]] = []
     for optimizer in [optimizers] if isinstance(optimizers, Optimizer) else optimizers:
-        begin(optimizer)
+        _init_optim_state(optimizer)
         for group in optimizer.param_groups:
             inner = [names[id(parameter)] for parameter in group["params"]]
             groups.append({**group, "params": inner})
@@ -125,7 +166,7 @@ def get_optimizer_state_dict(
     return {"state": state, "param_groups": groups}
 
 
-def begin(optimizer: Optimizer) -> None:
+def _init_optim_state(optimizer: Optimizer) -> None:
     """State for every parameter, as after a step that changes nothing."""
     if optimizer.state:
         return
@@ -154,18 +195,19 @@ def set_optimizer_state_dict(
 ) -> None:
     """Give optimisers the state that is told by the names of parameters."""
     names = names_of(model)
+    optim_state_dict = told(optim_state_dict, options)
     groups = iter(optim_state_dict["param_groups"])
     for optimizer in [optimizers] if isinstance(optimizers, Optimizer) else optimizers:
-        begin(optimizer)
+        _init_optim_state(optimizer)
         for group in optimizer.param_groups:
             given = next(groups)
             group.update({key: value for key, value in given.items() if key != "params"})
             for parameter in group["params"]:
-                told = optim_state_dict["state"].get(names[id(parameter)])
-                if told is None:
+                given_state = optim_state_dict["state"].get(names[id(parameter)])
+                if given_state is None:
                     continue
                 kept = optimizer.state[parameter]
-                for key, value in told.items():
+                for key, value in given_state.items():
                     kept[key] = like(value, kept.get(key))
 
 

@@ -9,14 +9,15 @@ from rushlight.autograd.grad_mode import enable_grad, no_grad
 from rushlight.base.errors import MissingFeature
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
-from rushlight.distributed.groups import the_group
+from rushlight.distributed.groups import ProcessGroup, the_group
+from rushlight.distributed.join import Join, Joinable, JoinHook
 from rushlight.distributed.objects import gather_object
 from rushlight.optim.optimizer import Optimizer
 
 __all__ = ["ZeroRedundancyOptimizer"]
 
 
-class ZeroRedundancyOptimizer(Optimizer):
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """An optimiser whose state is spread. After a step, owners tell their parameters to all."""
 
     def __init__(
@@ -76,6 +77,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         self.optim.add_param_group({**group, "params": own})
 
     def step(self, closure: Callable[[], Any] | None = None, **options: Any) -> Any:
+        Join.notify_join_context(self)
         loss = None
         if closure is not None:
             with enable_grad():
@@ -149,5 +151,25 @@ class ZeroRedundancyOptimizer(Optimizer):
             shown.update(options)
         self.optim.load_state_dict({**local, "state": taken})
 
-    def join_hook(self, **kwargs: Any) -> Any:
-        raise MissingFeature("ZeroRedundancyOptimizer in Join", code="RL0013")
+    # -- uneven inputs ----------------------------------------------------------------------------
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        return ShadowStep(self)
+
+    @property
+    def join_device(self) -> Any:
+        return next(iter(self.parameters())).device
+
+    @property
+    def join_process_group(self) -> ProcessGroup:
+        return self.process_group
+
+
+class ShadowStep(JoinHook):
+    """What a process without inputs does while others train: it still has its share of steps."""
+
+    def __init__(self, optimiser: ZeroRedundancyOptimizer) -> None:
+        self.optimiser = optimiser
+
+    def main_hook(self) -> None:
+        self.optimiser.step()

@@ -30,7 +30,8 @@ def convert_parameters(parameters: dict[str, Any], convert: Callable[[Any], Any]
         with no_grad():
             converted = convert(value)
         grad = value.grad
-        if Conversion.swaps:
+        # What wraps other tensors is more than its data.
+        if Conversion.swaps or hasattr(type(converted), "__tensor_flatten__"):
             # torch: the gradient goes its own way, since it hangs on the tensor that leaves.
             value.grad = None
             if converted is not value:

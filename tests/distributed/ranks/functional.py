@@ -45,6 +45,43 @@ def check_values_and_gradients(rank, size):
     assert [each.grad.item() for each in given] == [r + 1.0 for r in range(size)]
 
 
+def check_shapes_of_the_plain_ones(rank, size):
+    """Each against what it is a sum of, by the gradient of one's own part."""
+    x = torch.arange(2.0) + rank
+    x.requires_grad_()
+    out = torch.zeros(2 * size)
+    found = differentiable.all_to_all_single(out, x.repeat(size))
+    expected = torch.cat([torch.arange(2.0) + other for other in range(size)])
+    assert torch.equal(found.detach(), expected) and torch.equal(out, expected)
+    (found * (rank + 1)).sum().backward()
+    total = sum(range(1, size + 1))
+    assert x.grad.tolist() == [total] * 2
+    x.grad = None
+    into = [torch.zeros(2) for _ in range(size)]
+    parts = differentiable.all_to_all(into, [x * (other + 1) for other in range(size)])
+    for other, part in enumerate(parts):
+        assert torch.equal(part.detach(), (torch.arange(2.0) + other) * (rank + 1))
+        assert torch.equal(part.detach(), into[other])
+    sum([part.sum() for part in parts]).backward()
+    assert x.grad.tolist() == [total] * 2
+    x.grad = None
+    parts = differentiable.gather(x, 1)
+    assert parts[0].tolist() == ([0.0, 1.0] if rank == 1 else [0.0, 0.0])
+    (torch.stack(parts).sum() * (rank + 3)).backward()
+    assert x.grad.tolist() == [4.0, 4.0]
+    x.grad = None
+    own = differentiable.scatter([x * (other + 1) for other in range(size)], 1)
+    assert torch.equal(own.detach(), (torch.arange(2.0) + 1) * (rank + 1))
+    own.sum().backward()
+    assert x.grad.tolist() == ([total] * 2 if rank == 1 else [0.0, 0.0])
+    x.grad = None
+    whole = differentiable.reduce(x, 1)
+    if rank == 1:
+        assert whole.tolist() == [sum(range(size)), sum(range(size)) + size]
+    (whole.sum() * (rank + 3)).backward()
+    assert x.grad.tolist() == [4.0, 4.0]
+
+
 def check_traced(rank, size):
     from rushlight.aot.tracing import make_fx
 

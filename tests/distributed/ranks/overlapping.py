@@ -10,12 +10,14 @@ import rushlight as torch
 import rushlight.distributed as dist
 import rushlight.nn.functional as F
 from rushlight import nn
-from rushlight.distributed.dtensor import DTensor
+from rushlight.distributed.checkpointed import CheckpointWrapper, apply_activation_checkpointing
+from rushlight.distributed.dtensor import DTensor, distribute_tensor
 from rushlight.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from rushlight.distributed.groups import ProcessGroup
 from rushlight.distributed.mesh import init_device_mesh
 from rushlight.distributed.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from rushlight.distributed.placements import Shard
+from rushlight.distributed.statedict import StateDictOptions, get_state_dict, set_model_state_dict
 from rushlight.distributed.work import Work
 from rushlight.utils.checkpoint import checkpoint
 from tests.distributed.ranks.fullysharded import mean_losses, sharded
@@ -294,6 +296,79 @@ def check_other_dims_are_split(rank, size):
         fully_shard(nn.Linear(3 * size + 1, 2), shard_placement_fn=lambda p: Shard(p.dim() - 1))
     with pytest.raises(ValueError, match="doesn't support scalar parameters"):
         fully_shard(nn.ParameterList([torch.tensor(1.0)]))
+
+
+def check_made_without_memory(rank, size):
+    """Parameters that get their memory, or their place, after they were spread."""
+    x, y = data()
+    expected = train(make(), x, y)
+    values = make().state_dict()
+    whole = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    for assigns in (True, False):
+        with torch.device("meta"):
+            model = make()
+        for layer in model.layers:
+            fully_shard(layer)
+        fully_shard(model)
+        assert model.head.weight.to_local().is_meta
+        if assigns:
+            parts = {
+                name: nn.Parameter(
+                    distribute_tensor(values[name], like.device_mesh, like.placements)
+                )
+                for name, like in model.state_dict().items()
+            }
+            model.load_state_dict(parts, assign=True)
+        else:
+            model.to_empty(device="cpu")
+            set_model_state_dict(model, values if rank == 0 else {}, options=whole)
+        assert mean_losses(model, x, y, rank, size) == pytest.approx(expected, rel=1e-5)
+    # Conversions reach the parts.
+    model = sharded().double()
+    assert model.head.weight.to_local().dtype == model.head.weight.dtype == torch.float64
+    assert mean_losses(model, x, y, rank, size) == pytest.approx(expected, rel=1e-4)
+
+
+def check_lists_of_modules(rank, size):
+    """Modules whose parameters travel together; one of them may be left out of a forward."""
+    x, y = data()
+    expected = train(make(), x, y)
+    with recorded() as events:
+        model = make()
+        fully_shard([model.words, model.places])
+        for layer in model.layers:
+            fully_shard(layer)
+        fully_shard([model.norm, model.head])
+        fully_shard(model)
+        assert mean_losses(model, x, y, rank, size, steps=1) == pytest.approx(expected[:1])
+        gathered = [e for e in events if e.startswith("begin gather")]
+        assert len(gathered) == 2 * 4
+    assert mean_losses(model, x, y, rank, size, steps=1) != expected[:1]
+    model = make()
+    fully_shard([model.words, model.places])
+    twin = make()
+    for each in (model.words, twin.words):
+        each(x).square().sum().backward()
+    spread = model._modules["words"]._fully_sharded.bundles[0]
+    assert torch.allclose(model.words.weight.grad.full_tensor(), twin.words.weight.grad)
+    assert not spread.is_whole and isinstance(model.places.weight, DTensor)
+
+
+def check_wrapped_for_checkpointing(rank, size):
+    x, y = data()
+    expected = train(make(), x, y)
+    model = make()
+    apply_activation_checkpointing(model, check_fn=lambda module: type(module).__name__ == "Layer")
+    assert isinstance(model.layers[0], CheckpointWrapper)
+    assert list(model.state_dict()) == list(make().state_dict())
+    model.load_state_dict(make().state_dict())
+    for layer in model.layers:
+        fully_shard(layer)
+    fully_shard(model)
+    assert mean_losses(model, x, y, rank, size) == pytest.approx(expected, rel=1e-5)
+    optimiser = torch.optim.Adam(model.parameters())
+    named, state = get_state_dict(model, optimiser)
+    assert set(named) == set(make().state_dict()) and set(state["state"]) <= set(named)
 
 
 def check_asked_for(rank, size):

@@ -9,6 +9,8 @@ import rushlight.distributed as dist
 import rushlight.nn.functional as F
 from rushlight import nn
 from rushlight.distributed import comm_hooks
+from rushlight.distributed.join import Join
+from rushlight.distributed.zero import ZeroRedundancyOptimizer
 from rushlight.nn.parallel import DistributedDataParallel as DDP
 
 BATCH = 12  # of 2, 3 and 4 processes alike
@@ -226,6 +228,21 @@ def check_uneven_inputs(rank, size):
         with pytest.raises(RuntimeError, match="exhausted"), throwing:
             for _ in range(rank + 1):
                 wrapped(torch.ones(1, 2)).sum().backward()
+
+
+def check_uneven_inputs_of_spread_optimisers(rank, size):
+    """What has ended still makes its share of the steps: all have the same parameters."""
+    torch.manual_seed(0)
+    wrapped = DDP(nn.Linear(2, 3))
+    optimiser = ZeroRedundancyOptimizer(wrapped.parameters(), torch.optim.SGD, lr=0.5)
+    with Join([wrapped, optimiser]):
+        for _ in range(rank + 1):
+            optimiser.zero_grad()
+            wrapped(torch.ones(1, 2)).sum().backward()
+            optimiser.step()
+    every = [None] * size
+    dist.all_gather_object(every, [p.tolist() for p in wrapped.parameters()])
+    assert every == [every[0]] * size
 
 
 def check_synced_norm(rank, size):
