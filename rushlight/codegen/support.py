@@ -44,9 +44,10 @@ def strided(shape: Ints, strides: Ints, dtype: dtype, nbytes: int) -> Tensor:
     return lay_out(np.empty(shape, dtype.np), strides, dtype)
 
 
-def wrap_turned(array: Any, dtype: dtype) -> Tensor:
-    """A tensor over fresh memory that is dense with its dims in another order."""
-    return wrap_strided(array, dtype, Storage.of_array(array))
+def wrap_turned(array: Any, dtype: dtype, order: Ints) -> Tensor:
+    """A tensor over fresh memory that is dense with its dims in this order."""
+    # The array's base is more than its memory: that begins where it is aligned.
+    return wrap_strided(array, dtype, Storage.of_array(array.transpose(order)))
 
 
 def array_of(tensor: object, buffer: Buffer, shape: Ints, strides: Ints) -> Any:

@@ -352,7 +352,10 @@ class RunWriter:
             self.make(buffer)
         if buffer is not None and name not in self.wrapped:
             self.wrapped.add(name)
-            is_turned = buffer.strides != geometry.contiguous_strides(buffer.shape)
-            wrapper = "wrap_turned" if is_turned else "wrap"
-            self.lines.append(f"{name} = {wrapper}({name}_, {self.const(buffer.dtype)})")
+            parts = f"{name}_, {self.const(buffer.dtype)}"
+            turned = self.turned(buffer)
+            if turned is None or buffer.strides == geometry.contiguous_strides(buffer.shape):
+                self.lines.append(f"{name} = wrap({parts})")
+            else:
+                self.lines.append(f"{name} = wrap_turned({parts}, {self.const(turned[0])})")
         return name

@@ -113,6 +113,18 @@ def test_results_have_the_strides_of_eager(is_last: bool, native: list[str]) -> 
     assert native
 
 
+def test_views_of_results() -> None:
+    # Storages begin where results do, wherever memory that is aligned and used again begins.
+    x = torch.randn(8, 3, 33, 31).to(memory_format=torch.channels_last)
+    plain, compiled = twins(lambda: nn.Conv2d(3, 16, 3))
+    for _ in range(8):
+        found, expected = compiled(x), plain(x)
+        for view in (lambda y: y.detach(), lambda y: y[1:, 2:5], lambda y: y.permute(2, 0, 3, 1)):
+            same(view(found), view(expected))
+        assert found.untyped_storage().nbytes() == expected.untyped_storage().nbytes()
+        assert (found.storage_offset(), found.detach().data_ptr()) == (0, found.data_ptr())
+
+
 def test_inputs_that_are_views(native: list[str]) -> None:
     plain, compiled = twins(network)
     for x in (torch.randn(2, 14, 12, 3).permute(0, 3, 1, 2), torch.randn(2, 3, 24, 14)[:, :, ::2]):
