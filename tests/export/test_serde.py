@@ -405,6 +405,31 @@ def test_programs_that_are_wrong(what):
     refused(changed("mlp", CHANGES[what]))
 
 
+def called(data, name):
+    (node, *_) = [n for n in graph_of(data)["nodes"] if n["target"].endswith(name)]
+    return node
+
+
+LEVELS = {
+    "a level left open": lambda d: graph_of(d)["nodes"].remove(called(d, "_decrement_nesting")),
+    "a level that is not open": lambda d: graph_of(d)["nodes"].remove(
+        called(d, "_increment_nesting")
+    ),
+    "a dim of another level": lambda d: called(d, "_add_batch_dim")["inputs"][2].update(
+        arg={"as_int": 7}
+    ),
+    "no level": lambda d: called(d, "_remove_batch_dim")["inputs"].pop(),
+    "another function": lambda d: called(d, "_add_batch_dim").update(
+        target="torch._functorch.predispatch.load"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LEVELS)
+def test_levels_of_vmap_that_are_wrong(what):
+    refused(changed("vectorized", LEVELS[what]))
+
+
 def test_an_unknown_operator_is_named():
     failure = refused(changed("mlp", CHANGES["an operator nobody has"]))
     assert failure.code == "RL1561"

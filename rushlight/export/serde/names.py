@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Iterable
 from keyword import iskeyword
 from typing import Any
 
@@ -23,9 +24,9 @@ from rushlight.opset import families, registry
 from rushlight.symbolic import numbers
 
 __all__ = [
-    "DTYPES", "LAYOUTS", "MEMORY_FORMATS", "SYM_OPS", "check_identifier", "check_path", "coded",
-    "decoded", "device_data", "find_target", "is_level_function", "is_sym_op", "made_device",
-    "sym_arguments", "target_name",
+    "DTYPES", "LAYOUTS", "MEMORY_FORMATS", "SYM_OPS", "check_identifier", "check_levels",
+    "check_path", "coded", "decoded", "device_data", "find_target", "is_level_function",
+    "is_sym_op", "made_device", "sym_arguments", "target_name",
 ]  # fmt: skip
 
 DTYPES: dict[int, Any] = {
@@ -148,6 +149,26 @@ def level_function(name: str) -> Any:
 
 def is_level_function(target: Any) -> bool:
     return any([level_function(name) is target for name in LEVEL_FUNCTIONS])
+
+
+def check_levels(nodes: Iterable[Any]) -> None:
+    """Refuse a graph that leaves levels open, or that speaks of one that is not."""
+    opened, closed, *users = [
+        level_function(name)
+        for name in (
+            *("_vmap_increment_nesting", "_vmap_decrement_nesting"),
+            *("_add_batch_dim", "_remove_batch_dim"),
+        )
+    ]
+    depth = 0
+    for node in nodes:
+        depth += (node.target is opened) - (node.target is closed)
+        places = [users.index(node.target)] if node.target in users else []
+        level = [node.args[2 - place] if len(node.args) > 2 else 0 for place in places]
+        if depth < 0 or any([type(each) is not int or not 1 <= each <= depth for each in level]):
+            raise refuse("it calls a level of vmap that is not open")
+    if depth:
+        raise refuse("it leaves a level of vmap open")
 
 
 def sym_arguments(name: str, count: int) -> tuple[str, ...]:

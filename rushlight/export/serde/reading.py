@@ -22,6 +22,7 @@ from rushlight.export.serde.names import (
     LAYOUTS,
     MEMORY_FORMATS,
     check_identifier,
+    check_levels,
     decoded,
     find_target,
     is_sym_op,
@@ -93,6 +94,7 @@ class GraphReader:
             self.add_output(data)
             self.drop_unused()
             self.bind_symbols()
+            check_levels(self.scope.graph.nodes)
             return GraphModule(self.scope.module, self.scope.graph)
         finally:
             self.scope = outer
