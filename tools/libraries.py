@@ -136,7 +136,10 @@ def versions() -> dict[str, str]:
 
 
 # Folders whose distribution has another name.
-NAMES = {"ignite": "pytorch_ignite", "pyro": "pyro_ppl", "open_clip": "open_clip_torch"}
+NAMES = {
+    "ignite": "pytorch_ignite", "laplace": "laplace_torch", "open_clip": "open_clip_torch",
+    "pyro": "pyro_ppl",
+}  # fmt: skip
 
 
 def write_page(outcomes: list[dict[str, object]]) -> None:

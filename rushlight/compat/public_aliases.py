@@ -214,7 +214,10 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         "*": ".fx.passes.optimization",
         **refuse(VENDOR, "MklSubgraph gen_mkl_autotuner modules_to_mkldnn use_mkl_length"),
     },
-    "torch.nested": refuse("RL0001", "masked_select narrow nested_tensor_from_jagged"),
+    "torch.nested._internal.nested_tensor": {
+        "NestedTensor": ".subclasses.jagged:JaggedTensor",
+        **named(".subclasses.jagged", "nested_tensor_from_jagged"),
+    },
     "torch.nn.attention.flex_attention": {
         "_DEFAULT_SPARSE_BLOCK_SIZE": ".nn.attention.flex_attention:DEFAULT_BLOCK",
         **refuse(COMPILER, "FlexKernelOptions"),

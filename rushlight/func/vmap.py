@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from rushlight.base.errors import MissingFeature
 from rushlight.base.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from rushlight.core.batching import VmapLevel, batched, is_batched, unbatched
 from rushlight.core.rng import default_generator
@@ -160,6 +161,8 @@ class Mapping:
                 f"Got in_dim={dim} for an input but the input is of type {type(value)}. We cannot "
                 "vmap over non-Tensor arguments, please use None as the respective in_dim"
             )
+        if value.is_nested:
+            raise MissingFeature("vmap over a nested tensor", code="RL0520")
         rank = value.dim()
         if not -rank <= dim < rank:
             self.bad_input(

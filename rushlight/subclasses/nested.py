@@ -12,11 +12,13 @@ from typing import Any
 
 from rushlight.autograd.function import Function
 from rushlight.base.errors import MissingFeature, error
+from rushlight.core.device import jagged
 from rushlight.core.modes import DisableTorchFunctionSubclass
 from rushlight.core.operators import name_of_called
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.registry import packet
+from rushlight.subclasses.jagged import JaggedTensor, from_components
 
 __all__ = ["NestedTensor", "as_nested_tensor", "nested_tensor", "to_padded_tensor"]
 
@@ -228,9 +230,7 @@ RULES = {
 }
 
 
-def as_nested_tensor(
-    ts: Any, dtype: Any = None, device: Any = None, layout: Any = None
-) -> NestedTensor:
+def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> Any:
     """Tensors as one nested tensor, through which gradients reach them.
 
     >>> import rushlight as torch
@@ -238,12 +238,24 @@ def as_nested_tensor(
     2
     """
     if isinstance(ts, NestedTensor):
+        if layout is jagged:
+            raise RuntimeError(
+                "as_nested_tensor(): Converting between nested tensor layouts is not supported"
+            )
+        return ts
+    if isinstance(ts, JaggedTensor):
+        if layout is not jagged and layout is not None:
+            raise RuntimeError(
+                "as_nested_tensor(): Converting between nested tensor layouts is not supported"
+            )
         return ts
     parts = list(ts)
     if not all(isinstance(part, Tensor) for part in parts):
         raise TypeError(
             "as_nested_tensor(): Expected first argument to be a list / tuple of tensors"
         )
+    if layout is jagged:
+        return from_components(parts, dtype, device)
     if len({part.dim() for part in parts}) > 1:
         raise RuntimeError(
             "All Tensors given to nested_tensor must have the same dimension. Found dimensions "
@@ -269,7 +281,7 @@ def nested_tensor(
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
-) -> NestedTensor:
+) -> Any:
     """A nested tensor that is a leaf: it copies what it is given."""
     from rushlight.core.construct import as_tensor
 
@@ -280,6 +292,8 @@ def nested_tensor(
 
 def to_padded_tensor(input: Any, padding: float, output_size: Any = None) -> Any:
     """The components in one ordinary tensor, `padding` where they are shorter than the longest."""
+    if isinstance(input, JaggedTensor):
+        return input.to_padded_tensor(padding, output_size)
     parts = input.unbind()
     widest = [max(sizes) for sizes in zip(*input.nested_components, strict=True)]
     if output_size is not None:
