@@ -193,6 +193,8 @@ def cholesky(array: Any) -> tuple[Any, Any]:
         stopped = (info == 0) & ~good
         info[stopped] = column + 1
         work[stopped, column, column] = square[stopped]
+        if not good.any():
+            break
         root = np.sqrt(square[good])
         below = work[good, column + 1 :, column]
         below -= (work[good, column + 1 :, :column] @ done[good].conj()[:, :, None])[:, :, 0]
@@ -260,6 +262,9 @@ def ldl_factor(array: Any, hermitian: bool) -> tuple[Any, Any, Any]:
     with two rows has the same negative number for a pivot in both."""
     size = array.shape[-1]
     hermitian = hermitian and array.dtype.kind == "c"
+    by_routine = lapack.symmetric(array, hermitian)
+    if by_routine is not None:
+        return by_routine
     low = np.tril(stacked(array), -1)
     work = low + (adjoint(low) if hermitian else low.swapaxes(1, 2))
     diagonal = np.diagonal(array, axis1=-2, axis2=-1).reshape((len(work), size))

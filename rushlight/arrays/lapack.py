@@ -15,11 +15,11 @@ import numpy as np
 
 from rushlight.arrays.threads import blas_libraries
 
-__all__ = ["factored", "solved"]
+__all__ = ["factored", "solved", "symmetric"]
 
 # The names of a routine, and the integers that it takes.
 NAMES = (("scipy_{}_64_", np.int64), ("{}_64_", np.int64), ("{}_", np.int32))
-ARGUMENTS = {"getrf": 6, "getrs": 10}
+ARGUMENTS = {"getrf": 6, "getrs": 10, "sytrf": 9, "hetrf": 9}
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 # Smaller matrices in larger batches are sooner done by loops over columns of them all.
 WIDE, FEW = 16, 8
@@ -104,3 +104,26 @@ def solved(factors: Any, pivots: Any, values: Any, adjointed: bool) -> Any:
     for matrix, pivot, columns in zip(*map(addresses, (matrices, order, result)), strict=True):
         call(how, whole, several, matrix, whole, pivot, columns, whole, state, 1)
     return by_row(result, batch + values.shape[-2:])
+
+
+def symmetric(array: Any, hermitian: bool) -> tuple[Any, Any, Any] | None:
+    """(L and D in the lower triangle, pivots, info) of each matrix, of which the lower triangle is
+    read; None where there is no routine."""
+    batch, size = array.shape[:-2], array.shape[-1]
+    count = int(np.prod(batch, dtype=np.int64))
+    found = chosen("hetrf" if hermitian else "sytrf", array.dtype, count, size)
+    if found is None:
+        return None
+    call, integer = found
+    work = by_column(array, batch)
+    pivots, info = np.empty((count, size), integer), np.zeros(count, integer)
+    spare = np.empty(64 * size, array.dtype)
+    n, length, form = np.array(size, integer), np.array(spare.size, integer), np.array(b"L")
+    how, order, free, most = [x.ctypes.data for x in (form, n, spare, length)]
+    for matrix, pivot, state in zip(*map(addresses, (work, pivots, info)), strict=True):
+        call(how, order, matrix, order, pivot, free, most, state, 1)
+    return (
+        np.tril(by_row(work, array.shape)),
+        pivots.reshape((*batch, size)).astype(np.int32),
+        info.reshape(batch).astype(np.int32),
+    )

@@ -257,16 +257,21 @@ def hypot(x: Any, y: Any) -> Any:
 def logaddexp2(x: Any, y: Any) -> Any:
     if not are_singles(x, y):
         return np.logaddexp2(x, y)
+    return single_logaddexp(x, y, np.exp2, 1 / math.log(2))
+
+
+def single_logaddexp(x: Any, y: Any, exp: Any, scale: float) -> Any:
+    """The logarithm of a sum of powers, by the larger and the difference."""
     with np.errstate(all="ignore"):
         gap = np.abs(x - y)
         np.negative(gap, out=gap)
-        found = np.log1p(np.exp2(gap, out=gap), out=gap)
-        found *= np.float32(1 / math.log(2))
+        found = np.log1p(exp(gap, out=gap), out=gap)
+        found *= np.float32(scale)
         found += np.maximum(x, y)
     # Equal infinities have no difference.
     same = np.equal(x, y)
     if same.any():
-        found[same] = x[same] + np.float32(1)
+        found[same] = x[same] + np.float32(scale * math.log(2))
     return found
 
 
@@ -359,6 +364,8 @@ def lcm(x: Any, y: Any) -> Any:
 
 
 def logaddexp(x: Any, y: Any) -> Any:
+    if are_singles(x, y):
+        return single_logaddexp(x, y, np.exp, 1.0)
     if kind_of(x) != "c":
         return np.logaddexp(x, y)
     first = np.where(np.real(x) >= np.real(y), x, y)
@@ -375,8 +382,9 @@ def angle(x: Any) -> Any:
     if kind == "c":
         return np.arctan2(np.imag(x), np.real(x))
     if kind == "f":
-        answer = np.where(np.less(x, 0), x.dtype.type(np.pi), x.dtype.type(0))
-        return np.where(np.isnan(x), x, answer)
+        answer = np.less(x, 0).astype(x.dtype) * x.dtype.type(np.pi)
+        missing = np.not_equal(x, x)
+        return np.where(missing, x, answer) if missing.any() else answer
     return np.where(np.less(x, 0), np.pi, 0.0)
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from rushlight.arrays.buffers import ALIGNMENT
 from rushlight.codegen import vectormath
-from rushlight.codegen.buffers import ALIGNMENT
 from rushlight.codegen.entries import DATA_OFFSET
 from rushlight.codegen.expressions import BINARY_FUNCTIONS, UNARY_FUNCTIONS, Expression, walk
 from rushlight.codegen.extents import Atom, Extent, hint_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.codegen.buffers import ALIGNMENT
+from rushlight.arrays.buffers import ALIGNMENT
 from rushlight.codegen.extents import Extent
 from rushlight.codegen.loops import Buffer, Kernel
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.arrays import buffers
 from rushlight.base.errors import error
-from rushlight.codegen import buffers
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype
 from rushlight.core.history import bump_version

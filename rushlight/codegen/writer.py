@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rushlight.codegen import buffers, native
+from rushlight.arrays import buffers
+from rushlight.codegen import native
 from rushlight.codegen.extents import Atom, Extent, is_static
 from rushlight.codegen.inplace import Touch
 from rushlight.codegen.llvm import ModuleText

@@ -134,7 +134,7 @@ def reset() -> None:
     programs = sys.modules.get("rushlight.autograd.programs")
     if programs is not None:
         programs.forget_graphs()
-    buffers = sys.modules.get("rushlight.codegen.buffers")
+    buffers = sys.modules.get("rushlight.arrays.buffers")
     if buffers is not None:
         buffers.release()
     graphs = sys.modules.get("rushlight.compiler.graphcache")

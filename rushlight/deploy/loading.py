@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays import buffers
 from rushlight.base import pytree
 from rushlight.base.pytree import TreeSpec
 from rushlight.base.treetexts import treespec_loads
-from rushlight.codegen import buffers, entries
+from rushlight.codegen import entries
 from rushlight.codegen.support import RUN_NAMES
 from rushlight.core import dtype as dtypes
 from rushlight.core.state import changed

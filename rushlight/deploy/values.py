@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.arrays import buffers
 from rushlight.base.errors import error
-from rushlight.codegen import buffers
 from rushlight.codegen.support import Scratch
 from rushlight.core import device as places
 from rushlight.core import dtype as dtypes

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.buffers import empty as fresh
 from rushlight.arrays.numpy_ import BLOCK, MATH
 from rushlight.core import ports
 from rushlight.core.dtype import dtype, from_numpy
@@ -26,6 +27,7 @@ __all__ = [
     "Steps",
     "array_kernel",
     "fused",
+    "in_pieces",
     "native_loop",
     "text_kernel",
 ]
@@ -158,7 +160,7 @@ def in_pieces(text: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         answer = text(MATH, *piece)
         parts = answer if type(answer) is tuple else (answer,)
         if not results:
-            results = [np.empty(size, part.dtype) for part in parts]
+            results = [fresh((size,), part.dtype, size * part.itemsize) for part in parts]
         for result, part in zip(results, parts, strict=True):
             result[start : start + BLOCK] = part
     shaped = [result.reshape(shape) for result in results]

@@ -123,6 +123,8 @@ def shell_of(spec: Any, place: Any) -> Any:
 def lay_out(array: Any, strides: tuple[int, ...] | None, dtype: dtype) -> Tensor:
     """A fresh array's values in memory with exactly these strides; contiguous without them."""
     is_asked = strides is None or strides == geometry.contiguous_strides(array.shape)
+    if is_asked and array.size and not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
     if is_asked and array.flags.c_contiguous:
         return wrap(array.reshape(-1).reshape(array.shape) if 1 in array.shape else array, dtype)
     strides = geometry.contiguous_strides(array.shape) if strides is None else strides

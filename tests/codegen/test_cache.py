@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import rushlight
+from rushlight.arrays import buffers
 from rushlight.base.config import config as settings
-from rushlight.codegen import buffers, config, lower, native
+from rushlight.codegen import config, lower, native
 from tests.codegen.recording import Recording, aten
 
 pytest.importorskip("llvmlite")

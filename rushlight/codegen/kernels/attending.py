@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.codegen import buffers
+from rushlight.arrays import buffers
 from rushlight.codegen.kernels import library
 from rushlight.codegen.kernels.attention import ATTENTION, BLOCK, BLOCK_BACK
 from rushlight.codegen.kernels.convolution import rounded

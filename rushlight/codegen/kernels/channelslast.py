@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.codegen import buffers
+from rushlight.arrays import buffers
 from rushlight.codegen.kernels import last, library
 from rushlight.codegen.kernels.convolution import (
     BAND,

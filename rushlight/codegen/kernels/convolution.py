@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.codegen import buffers
+from rushlight.arrays import buffers
 from rushlight.codegen.kernels import depthwise, direct, library, winograd
 from rushlight.codegen.kernels.emit import Target
 from rushlight.codegen.kernels.pool import threads

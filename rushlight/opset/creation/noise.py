@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays import sampling
+from rushlight.arrays.numpy_ import where
 from rushlight.core import geometry
 from rushlight.core.dispatch import call
 from rushlight.core.dtype import unsupported
@@ -76,7 +77,7 @@ def _(
     if not training:
         slope = np.asarray((float(lower) + float(upper)) / 2, wide)
         values = self.astype(wide)
-        return xp.where(self <= 0, values * slope, values).astype(self.dtype), noise.copy()
+        return where(self <= 0, values * slope, values).astype(self.dtype), noise.copy()
     # torch: a slope is drawn for what is not positive only, in double precision, and rounded to a
     # narrow type when it is kept only.
     chosen = self <= 0

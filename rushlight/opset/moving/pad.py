@@ -91,7 +91,10 @@ def _(xp: Any, self: Any, pad: Any, value: Any) -> Any:
         source[axis] = slice(max(-before, 0), max(length + min(after, 0), 0))
         target[axis] = slice(max(before, 0), max(sizes[axis] - max(after, 0), 0))
     dtype = dtypes.from_numpy(self.dtype)
-    result = xp.full(sizes, pad_number(value, dtype), self.dtype)
+    number = pad_number(value, dtype)
+    # Memory of zeros is had for less than memory filled with them; -0.0 is another number.
+    is_zero = type(value) in (int, float) and not value and math.copysign(1.0, value) > 0
+    result = xp.zeros(sizes, self.dtype) if is_zero else xp.full(sizes, number, self.dtype)
     result[tuple(target)] = self[tuple(source)]
     return result
 

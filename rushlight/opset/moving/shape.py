@@ -575,9 +575,10 @@ def _(self: Any, dims: Any) -> Any:
 @flip.kernel
 def _(xp: Any, self: Any, dims: Any) -> Any:
     wrapped = geometry.wrap_dims(dims, self.ndim)
-    turned = [dim for dim in wrapped if self.ndim and self.shape[dim] > 1]
-    # A flip of nothing would be the input itself, not a copy of it.
-    return xp.flip(self, tuple(turned)) if turned else self.copy()
+    place = [slice(None)] * self.ndim
+    for dim in wrapped if self.ndim else ():
+        place[dim] = slice(None, None, -1)
+    return self[tuple(place)].copy()
 
 
 flip.samples = lambda make: [

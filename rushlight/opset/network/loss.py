@@ -18,6 +18,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, can_cast, result_type
 from rushlight.core.tensor import strides_of
 from rushlight.opset.kinds import LOSS, OPAQUE, Spec
+from rushlight.opset.large import in_pieces
 from rushlight.opset.registry import composite, op, packet
 from rushlight.opset.rules import late, sample
 
@@ -182,7 +183,8 @@ def difference_loss(
         dtype = promoted(self, target)
         common_shape(self, target)
         x, y = floats(f"{kernel}_cpu", dtype, self, target)
-        return reduced(value(xp, x - y, *rest), reduction, dtype)
+        loss = in_pieces(lambda m, a, b: value(m, a - b, *rest), (x, y))
+        return reduced(loss, reduction, dtype)
 
     @record.lower
     def _(build: Any, op: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:

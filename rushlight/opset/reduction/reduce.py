@@ -286,10 +286,15 @@ def _(xp: Any, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     source = dtypes.from_numpy(self.dtype)
     if source.is_complex:
         raise RuntimeError("nansum on CPU does not support complex inputs")
-    if source.is_floating_point:
-        self = xp.where(xp.isnan(self), self.dtype.type(0), self)
     result_dtype = dtype or integral_to_long(source)
-    return summed(self, reduced_axes(dim, self.ndim), keepdim, result_dtype)
+    axes = reduced_axes(dim, self.ndim)
+    with np.errstate(invalid="ignore"):
+        found = summed(self, axes, keepdim, result_dtype)
+    # A sum without NaN has none among what it adds up.
+    if source.is_floating_point and xp.isnan(found).any():
+        self = xp.where(xp.isnan(self), self.dtype.type(0), self)
+        found = summed(self, axes, keepdim, result_dtype)
+    return found
 
 
 @nansum.vjp
@@ -495,12 +500,27 @@ count_nonzero_dims.errors = lambda make: [(IndexError, (make(2, 3), (0, 2)))]
 # -- products -------------------------------------------------------------------------------------
 
 
+COLUMNS = 512
+
+
 def multiplied(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     result_dtype = dtype or integral_to_long(dtypes.from_numpy(array.dtype))
     check_computable("prod_cpu", result_dtype)
     work = working(result_dtype)
     axes = reduced_axes(dim, array.ndim)
-    result = multiply_reduce(cast(array, work), axes, work.np, None, keepdim)
+    array = cast(array, work)
+    if (
+        array.size >= LARGE
+        and array.flags.c_contiguous
+        and not keepdim
+        and (axes is None or len(axes) == array.ndim)
+    ):
+        # Products of columns: one element after the other would wait for each product.
+        flat = array.reshape(-1)
+        whole = flat.size // COLUMNS * COLUMNS
+        columns = multiply_reduce(flat[:whole].reshape(-1, COLUMNS), 0, work.np)
+        array, axes = np.concatenate([columns, flat[whole:]]), None
+    result = multiply_reduce(array, axes, work.np, None, keepdim)
     return result if work is result_dtype else result.astype(result_dtype.np)
 
 

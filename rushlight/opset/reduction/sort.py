@@ -244,6 +244,16 @@ def unique_values(array: Any, return_inverse: bool, return_counts: bool, ordered
     return line[starts], inverse, sizes if return_counts else EMPTY
 
 
+def row_order(rows: Any) -> Any:
+    """Row numbers in the order of rows; most rows differ in their first element."""
+    if rows.shape[1]:
+        first = np.argsort(rows[:, 0], kind="stable")
+        line = rows[first, 0]
+        if (line[1:] > line[:-1]).all():
+            return first
+    return np.lexsort(rows.T[::-1])
+
+
 def unique_rows(array: Any, dim: int, ordered: bool) -> Any:
     """(rows along `dim`, inverse, counts)."""
     check_unique("unique_dim", dtypes.from_numpy(array.dtype))
@@ -257,7 +267,7 @@ def unique_rows(array: Any, dim: int, ordered: bool) -> Any:
         return array.copy(), EMPTY, EMPTY
     moved = np.moveaxis(array, dim, 0) if array.ndim else array.reshape(1)
     rows = moved.reshape(moved.shape[0], -1)
-    order = np.arange(rows.shape[0]) if ordered else np.lexsort(comparable(rows).T[::-1])
+    order = np.arange(rows.shape[0]) if ordered else row_order(comparable(rows))
     line = rows[order]
     starts, member, sizes = groups((line[1:] != line[:-1]).any(axis=1))
     inverse = np.empty(rows.shape[0], np.int64)
