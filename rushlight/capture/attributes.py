@@ -208,9 +208,8 @@ class Attributes(Tracing):
         return Lazy(found, v.source.attr(name))
 
     def instance_attr(self, v: Any, cls: Any, name: str) -> Any:
-        if cls.__getattribute__ is not object.__getattribute__ and not issubclass(
-            cls, BaseException
-        ):
+        usual = (object.__getattribute__, dict.__getattribute__)
+        if cls.__getattribute__ not in usual and not issubclass(cls, BaseException):
             raise Break(f"{cls.__name__} defines __getattribute__")
         if name == "__class__":
             return Obj(cls, const(cls))

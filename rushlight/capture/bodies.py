@@ -8,13 +8,14 @@ body when the graph runs.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from rushlight.autograd.checkpoint import checkpoint
 from rushlight.capture.function import graph_module
 from rushlight.capture.outcomes import Break
 from rushlight.capture.recording import EXAMPLE, Recording
-from rushlight.capture.values import Const, Dict, Seq, Tensor, Transformed
+from rushlight.capture.values import Const, Dict, Lazy, Obj, Seq, Tensor, Transformed
 from rushlight.func import derivatives
 from rushlight.func.vmap import vmap
 from rushlight.higher_order.cond import cond
@@ -93,11 +94,43 @@ def tensors_in(t: Any, v: Any) -> list[Any]:
 
 def unflattened(shape: Any, values: list[Any]) -> Any:
     """A result from the tensors of it."""
-    if isinstance(shape, int):
-        return values[shape]
+    if shape is None or isinstance(shape, int):
+        return None if shape is None else values[shape]
     if isinstance(shape, dict):
         return {key: unflattened(item, values) for key, item in shape.items()}
     return type(shape)(unflattened(item, values) for item in shape)
+
+
+def layout_of(t: Any, v: Any, numbers: Iterator[int]) -> Any:
+    """The structure of an argument, with numbers in the place of its tensors."""
+    v = t.real(v)
+    if isinstance(v, Tensor):
+        return next(numbers)
+    if isinstance(v, Seq) and v.kind in (tuple, list):
+        return v.kind([layout_of(t, item, numbers) for item in v.items])
+    if isinstance(v, Dict):
+        return {key: layout_of(t, item, numbers) for key, item in v.items.items()}
+    return None
+
+
+def collected(layout: Any, value: Any) -> list[Any]:
+    """The tensors of a value, in the order of the numbers in its layout."""
+    if layout is None:
+        return []
+    if isinstance(layout, int):
+        return [value]
+    if isinstance(layout, dict):
+        return [x for key, part in layout.items() for x in collected(part, value[key])]
+    return [x for part, item in zip(layout, value, strict=True) for x in collected(part, item)]
+
+
+def numbered(layout: Any, numbers: Iterator[int]) -> Any:
+    """The same structure, counted anew."""
+    if layout is None or isinstance(layout, int):
+        return None if layout is None else next(numbers)
+    if isinstance(layout, dict):
+        return {key: numbered(part, numbers) for key, part in layout.items()}
+    return type(layout)([numbered(part, numbers) for part in layout])
 
 
 def emit(t: Any, target: Any, bodies: list[Body], before: list[Any], tensors: list[Any]) -> Any:
@@ -132,11 +165,23 @@ TRANSFORMS: set[Any] = {
 
 
 def run_transform(
-    name: str, options: dict[str, Any], shape: Any, body: Any, tensors: list[Any], used: list[Any]
+    name: str,
+    options: dict[str, Any],
+    shapes: tuple[Any, Any, Any],
+    body: Any,
+    tensors: list[Any],
+    used: list[Any],
 ) -> Any:
-    """A transform of a captured body, applied."""
+    """A transform of a captured body, applied. `shapes` are the layout of the arguments, and the
+    structures of what the body gives and of what the transform gives."""
+    layout, shape, given = shapes
+
+    def function(*args: Any) -> Any:
+        return unflattened(shape, body(*collected(layout, args), *used))
+
     make = vmap if name == "vmap" else getattr(derivatives, name)
-    return make(as_function(body, used, shape), **options)(*tensors)
+    result = make(function, **options)(*unflattened(layout, tensors))
+    return result if isinstance(given, int) else tuple(collected(given, result))
 
 
 def run_jvp(shape: Any, body: Any, tensors: list[Any], used: list[Any]) -> Any:
@@ -153,11 +198,16 @@ def run_pullback(
     return found
 
 
-def special(t: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """The result of a call of a function that takes functions; None where `f` is none."""
+def special(t: Any, found: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The result of a call of a function that takes functions; None where it is none."""
+    f = found.value
     if f in TRANSFORMS:
         options = {key: t.python(v) for key, v in kwargs.items()}
         return Transformed(f, args[0], [t.python(a) for a in args[1:]], options, t.position)
+    made = f.__dict__.get("_made_by")
+    # Who wraps such a function copies its attributes.
+    if made is not None and f.__code__ in made[0].__code__.co_consts:
+        return apply(t, transformed_outside(t, found), args, kwargs)
     if "_nested_region" in f.__dict__:
         return apply_region(t, f._nested_region, args, kwargs)
     if f is derivatives.jvp:
@@ -171,6 +221,14 @@ def special(t: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return None
 
 
+def transformed_outside(t: Any, found: Obj) -> Transformed:
+    """What a transform of the library made before the program was captured."""
+    assert found.source is not None
+    made = t.real(Lazy(found.value._made_by, found.source.attr("_made_by")))
+    transform, function, options = made.items
+    return Transformed(t.python(transform), function, [], t.python(options), t.position)
+
+
 def apply(t: Any, f: Transformed, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """The result of a call of a transformed function."""
     if f.transform is derivatives.vjp:
@@ -181,29 +239,73 @@ def apply(t: Any, f: Transformed, args: list[Any], kwargs: dict[str, Any]) -> An
     options = dict(f.options)
     names = ("in_dims", "out_dims", "randomness") if name == "vmap" else ("argnums", "has_aux")
     options |= zip(names, f.args)
-    args = [t.real(a) for a in args]
-    if not args or not all(isinstance(a, Tensor) for a in args):
+    tensors = [x for a in args for x in tensors_in(t, a)]
+    if not tensors:
         raise Break(f"{name} of arguments that are no tensors")
-    examples = [a.example for a in args]
+    examples = [v.example for v in tensors]
+    numbers = itertools.count()
+    layout: Any = tuple([layout_of(t, a, numbers) for a in args])
     if name == "vmap":
-        examples = unbatched(t, examples, options)
+        dims = options["in_dims"] = tuple(dims_of(t, args, options))
+        examples = unbatched(t, examples, dims)
+        # Each tensor is an argument of its own.
+        layout = tuple(range(len(tensors)))
     body = Body(t, f.function, args, examples)
     if body.recording.draws:
         raise Break(f"{name} of random numbers")
-    is_plain = isinstance(body.shape, int) or options.get("has_aux") or name == "vmap"
-    if not is_plain:
+    result = shape_of_result(name, options, layout, body.shape)
+    before = [name, options, (layout, body.shape, result)]
+    found = emit(t, run_transform, [body], before, tensors)
+    return found if isinstance(result, int) else restored(result, found.items)
+
+
+def shape_of_result(name: str, options: dict[str, Any], layout: Any, shape: Any) -> Any:
+    """The structure of what a transform gives."""
+    if name == "vmap":
+        return shape
+    has_aux = bool(options.get("has_aux"))
+    value, aux = shape if has_aux else (shape, None)
+    if not isinstance(value, int):
         raise Break(f"{name} of a function of several results")
-    return emit(t, run_transform, [body], [name, options, body.shape], args)
+    argnums = options.get("argnums", 0)
+    given = tuple([layout[n] for n in argnums]) if isinstance(argnums, tuple) else layout[argnums]
+    if name not in ("grad", "grad_and_value"):
+        if not isinstance(given, int):
+            raise Break(f"{name} of arguments in containers")
+        return (0, numbered(aux, itertools.count(1))) if has_aux else 0
+    found: Any = given
+    if name == "grad_and_value":
+        found = (given, (value, aux) if has_aux else value)
+    elif has_aux:
+        found = (given, aux)
+    return numbered(found, itertools.count())
 
 
-def unbatched(t: Any, examples: list[Any], options: dict[str, Any]) -> list[Any]:
-    """Examples of single samples."""
-    dims = options.get("in_dims", 0)
-    dims = (dims,) * len(examples) if isinstance(dims, int) else tuple(dims)
-    if len(dims) != len(examples) or not all(isinstance(dim, int | None) for dim in dims):
-        raise Break("vmap with nested in_dims")
+def dims_of(t: Any, args: list[Any], options: dict[str, Any]) -> list[int | None]:
+    """The dim that vmap takes off each tensor."""
     if options.get("randomness", "error") != "error" or options.get("chunk_size") is not None:
         raise Break("vmap with options")
+    return dims_in(t, Seq(tuple, args), options.get("in_dims", 0))
+
+
+def dims_in(t: Any, v: Any, dims: Any) -> list[int | None]:
+    v = t.real(v)
+    is_one = dims is None or isinstance(dims, int)
+    if isinstance(v, Tensor) and is_one:
+        return [dims]
+    if isinstance(v, Dict) and (is_one or isinstance(dims, dict)):
+        pairs = [(item, dims if is_one else dims.get(key)) for key, item in v.items.items()]
+    elif isinstance(v, Seq) and (is_one or len(dims) == len(v.items)):
+        pairs = list(zip(v.items, [dims] * len(v.items) if is_one else dims))
+    elif dims is None:
+        return []
+    else:
+        raise Break("vmap with in_dims that do not fit")
+    return [dim for item, own in pairs for dim in dims_in(t, item, own)]
+
+
+def unbatched(t: Any, examples: list[Any], dims: tuple[int | None, ...]) -> list[Any]:
+    """Examples of single samples."""
 
     def one(example: Any, dim: int | None) -> Any:
         if dim is None:

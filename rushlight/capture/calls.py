@@ -6,6 +6,7 @@ import collections
 import enum
 import functools
 import inspect
+import itertools
 import sys
 import types
 import weakref
@@ -59,6 +60,23 @@ PLAIN_EXCEPTIONS = {
     ZeroDivisionError,
 }  # fmt: skip
 LRU_WRAPPER = type(functools.lru_cache(lambda: None))
+
+
+# Kinds of dicts that users' classes derive from, and the flag of classes that `class` makes.
+TABLES = (collections.OrderedDict, dict)
+HEAP_TYPE = 1 << 9
+
+
+def kind_of_table(cls: type) -> type | None:
+    """The kind of dict that instances of a user's class are, where nothing but methods of Python
+    functions is added to it."""
+    if type(cls).__call__ is not type.__call__:
+        return None
+    added = list(itertools.takewhile(lambda base: base not in TABLES, cls.__mro__))
+    kind = cls.__mro__[len(added)] if len(added) < len(cls.__mro__) else None
+    if not added or kind is None or cls.__new__ is not dict.__new__:
+        return None
+    return kind if all(base.__flags__ & HEAP_TYPE for base in added) else None
 
 
 class Tracer(Operators):
@@ -208,6 +226,9 @@ class Tracer(Operators):
 
     def call_descriptor(self, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         owner = self.real(args[0])
+        home: Any = getattr(value, "__objclass__", None)
+        if isinstance(owner, New) and owner.table is not None and home in TABLES:
+            return self.call_table(owner, value.__name__, args[1:], kwargs)
         if value is object.__setattr__:
             self.write_attribute(owner, self.python(args[1]), args[2])
             return Const(None)
@@ -231,6 +252,8 @@ class Tracer(Operators):
         init = cls.__init__
         if isinstance(cls.__new__, types.FunctionType):
             return self.construct_by_new(cls, args, kwargs)
+        if kind_of_table(cls) is not None:
+            return self.construct_table(cls, args, kwargs)
         is_plain = cls.__new__ is object.__new__ and type(cls).__call__ is type.__call__
         has_known_init = isinstance(init, types.FunctionType) or init is object.__init__
         if not (is_plain and has_known_init):
@@ -242,6 +265,30 @@ class Tracer(Operators):
         elif args or kwargs:
             raise raise_user(TypeError, f"{cls.__name__}() takes no arguments")
         return made
+
+    def construct_table(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """An instance of a class of dicts."""
+        made, init = New(cls), inspect.getattr_static(cls, "__init__")
+        made.table = Dict({}, kind=kind_of_table(cls) or dict)
+        if isinstance(init, types.FunctionType):
+            self.guard("is", const(cls).attr("__init__"), init)
+            self.call(Obj(init, const(init)), [made, *args], kwargs)
+        elif args or kwargs:
+            self.call_table(made, "update", args, kwargs)
+        return made
+
+    def call_table(self, v: New, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A method that a class of dicts has of `dict` or `OrderedDict`."""
+        table, cls = v.table, v.cls
+        assert table is not None
+        if name == "__init__":
+            name = "update"
+        is_plain = inspect.getattr_static(cls, "__setitem__") is inspect.getattr_static(
+            table.kind, "__setitem__"
+        )
+        if name in ("update", "setdefault") and not is_plain:
+            raise Break(f"{name} of a dict that sets items its own way")
+        return self.call_bound(table, name, args, kwargs)
 
     def construct_by_new(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """An instance whose class has a `__new__` of the user's."""

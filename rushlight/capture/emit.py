@@ -338,8 +338,14 @@ class Emitter:
         if issubclass(v.cls, BaseException):
             text = f"{constant(v.cls.__new__)}({constant(v.cls)}, {self.list_of(v.args)})"
         else:
-            text = f"{constant(object.__new__)}({constant(v.cls)})"
+            make = object.__new__ if v.table is None else dict.__new__
+            text = f"{constant(make)}({constant(v.cls)})"
         name = self.built[id(v)] = self.temp(self.post, text)
+        if v.table is not None:
+            kind: Any = v.table.kind
+            store = constant(kind.__setitem__)
+            for key, item in v.table.items.items():
+                self.post.append(f"{store}({name}, {self.key(key)}, {self.rebuild(item)})")
         for attr, item in v.attrs.items():
             value = self.rebuild(item)
             self.post.append(f"{constant(object.__setattr__)}({name}, {attr!r}, {value})")

@@ -324,6 +324,8 @@ class Operators(Attributes):
                     raise Break("module index out of range") from None
         if isinstance(getattr(self.type_of(v), "__getitem__", None), types.FunctionType):
             return self.call(self.type_attr(v, "__getitem__"), [key], {})
+        if isinstance(v, New) and v.table is not None and not hasattr(v.cls, "__missing__"):
+            return self.item_of_dict(v.table, key)
         raise Break(f"subscript of {self.type_of(v).__name__}")
 
     def store_subscript(self, v: Any, key: Any, value: Any) -> None:
@@ -344,6 +346,8 @@ class Operators(Attributes):
             self.mutated(v)
         elif isinstance(getattr(self.type_of(v), "__setitem__", None), types.FunctionType):
             self.call(self.type_attr(v, "__setitem__"), [key, value], {})
+        elif isinstance(v, New) and v.table is not None:
+            v.table.items[self.key(key)] = value
         else:
             raise Break(f"store into {type(v).__name__}")
 
@@ -426,6 +430,8 @@ class Operators(Attributes):
             return self.real(self.call(self.type_attr(v, "__iter__"), [], {}))
         if isinstance(v, Obj) and hasattr(cls, "__next__"):
             return v
+        if isinstance(v, New) and v.table is not None:
+            return self.iterator(v.table)
         raise Break(f"iterate over {cls.__name__}")
 
     def advance(self, it: Any) -> Any:

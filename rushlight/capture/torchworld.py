@@ -505,7 +505,10 @@ class TorchWorld(World):
     def write_tensor(self, tracer: Any, tensor: Tensor, name: str, value: Any) -> None:
         """A gradient, or what the user puts on a tensor."""
         is_gradient = name == "grad" and tensor.source is not None
-        is_own = not hasattr(RealTensor, name) and self.tensor_type(tensor) in PLAIN
+        kind = self.tensor_type(tensor)
+        setter: Any = kind.__setattr__
+        is_plain = kind in PLAIN or (overrides.is_recast(kind) and setter is RealTensor.__setattr__)
+        is_own = is_plain and not hasattr(kind, name)
         if tracer.recording is not tracer.root or not (is_own or is_gradient):
             raise Break("set attribute of Tensor")
         value = tracer.real(value)
@@ -742,8 +745,10 @@ class TorchWorld(World):
             return modules.call(tracer, tracer.real(args[0]), args[1:], kwargs)
         from rushlight.capture import bodies, optimisers
 
+        found = bodies.special(tracer, f, args, kwargs)
+        if found is not None:
+            return found
         for rule in (
-            bodies.special,
             overrides.special,
             states.special,
             modules.walked,

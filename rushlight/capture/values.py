@@ -172,7 +172,9 @@ class Obj(Var):
 
 
 class New(Var):
-    """An instance made during capture."""
+    """An instance made during capture. One of a class of dicts has its items in `table`."""
+
+    table: Dict | None = None
 
     def __init__(
         self, cls: type, attrs: dict[str, Any] | None = None, args: tuple[Any, ...] = ()

@@ -134,6 +134,8 @@ def grad_and_value(
             return gradient, (value, pytree.tree_map(call.finished, aux))
         return gradient, value
 
+    options = {"argnums": argnums, "has_aux": has_aux}
+    wrapper._made_by = (grad_and_value, func, options)  # type: ignore[attr-defined]
     return wrapper
 
 
@@ -155,6 +157,8 @@ def grad(
         gradient, value = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
+    options = {"argnums": argnums, "has_aux": has_aux}
+    wrapper._made_by = (grad, func, options)  # type: ignore[attr-defined]
     return wrapper
 
 

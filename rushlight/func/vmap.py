@@ -50,6 +50,9 @@ def vmap(
             return call.run(flat, spec, dims, size, kwargs)
         return call.run_chunks(flat, spec, dims, size, kwargs, chunk_size)
 
+    options = {"in_dims": in_dims, "out_dims": out_dims, "randomness": randomness}
+    options["chunk_size"] = chunk_size
+    mapped._made_by = (vmap, func, options)  # type: ignore[attr-defined]
     return mapped
 
 

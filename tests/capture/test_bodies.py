@@ -3,6 +3,8 @@ eager code, with every backend."""
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 import rushlight as torch
@@ -155,3 +157,81 @@ def test_side_effects_in_a_body_break_the_graph():
     compiled = torch.compile(f, backend="eager")
     assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
     assert seen == [1]
+
+
+MODEL = torch.nn.Linear(3, 2)
+PARAMS = {name: p.detach() for name, p in MODEL.named_parameters()}
+ENSEMBLE = {name: torch.stack([p, p * 2]) for name, p in PARAMS.items()}
+
+
+def one(params, x):
+    return torch.func.functional_call(MODEL, params, (x,))
+
+
+def loss(params, x, y):
+    return (one(params, x[None])[0] - y).square().sum()
+
+
+def loss_and_parts(params, pair):
+    x, y = pair
+    value = loss(params, x, y)
+    return value, {"value": value, "parts": [x, y * 2]}
+
+
+VMAPPED, GRADIENT = torch.vmap(one, in_dims=(0, None)), torch.func.grad(loss)
+ON_TREES = {
+    "mapped": lambda x, y: torch.vmap(one, in_dims=(0, None))(ENSEMBLE, x),
+    "mapped by key": lambda x, y: torch.vmap(one, ({"weight": 0, "bias": 0}, None))(ENSEMBLE, x),
+    "mapped outside": lambda x, y: VMAPPED(ENSEMBLE, x).sin(),
+    "gradient": lambda x, y: torch.func.grad(loss)(PARAMS, x[0], y[0]),
+    "gradient outside": lambda x, y: GRADIENT(PARAMS, x[0], y[0]),
+    "of each sample": lambda x, y: torch.vmap(torch.func.grad(loss), (None, 0, 0))(PARAMS, x, y),
+    "of each sample, outside": lambda x, y: torch.vmap(GRADIENT, (None, 0, 0))(PARAMS, x, y),
+    "two arguments": lambda x, y: torch.func.grad(loss, argnums=(0, 2))(PARAMS, x[0], y[0]),
+    "and value": lambda x, y: torch.func.grad_and_value(loss)(PARAMS, x[0], y[0]),
+    "and aux": lambda x, y: torch.func.grad(loss_and_parts, has_aux=True)(PARAMS, (x[0], y[0])),
+    "and both": lambda x, y: torch.func.grad_and_value(loss_and_parts, has_aux=True)(
+        PARAMS, (x[0], y[0])
+    ),
+    "a dict of results": lambda x, y: torch.vmap(lambda d: {"a": d["x"] * d["k"], "b": [d["y"]]})(
+        {"x": x, "y": y, "k": y[:, :1]}
+    ),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("name", ON_TREES)
+def test_transforms_of_functions_of_containers(name, backend):
+    function, counter = ON_TREES[name], CompileCounter()
+    torch.testing.assert_close(
+        torch.compile(function, backend=counter, fullgraph=True)(
+            torch.ones(4, 3), torch.ones(4, 2)
+        ),
+        function(torch.ones(4, 3), torch.ones(4, 2)),
+    )
+    assert counter.frame_count == 1
+    compiled = torch.compile(function, backend=backend)
+    for step in range(3):
+        x, y = torch.randn(4, 3) + step, torch.randn(4, 2)
+        torch.testing.assert_close(compiled(x, y), function(x, y))
+
+
+def test_a_transform_made_outside_is_told_from_others():
+    made = [torch.vmap(lambda x: x.sum() * 2, in_dims=0)]
+    compiled = torch.compile(lambda x: made[0](x), backend="eager")
+    x = torch.arange(6.0).reshape(2, 3)
+    assert compiled(x).tolist() == [6.0, 24.0]
+    made[0] = torch.vmap(lambda x: x.sum() * 2, in_dims=1)
+    assert compiled(x).tolist() == [6.0, 10.0, 14.0]
+    made[0] = torch.vmap(lambda x: x.sum() * 3, in_dims=1)
+    assert compiled(x).tolist() == [9.0, 15.0, 21.0]
+    made[0] = torch.func.jacrev(torch.vmap(lambda x: x.sum() * 3, in_dims=1))
+    assert compiled(x).shape == (3, 2, 3)
+    scale = torch.func.grad(lambda x: (x * x).sum())
+
+    @functools.wraps(scale)
+    def wrapped(x):
+        return scale(x) + 1
+
+    made[0] = wrapped
+    assert torch.equal(compiled(x), x * 2 + 1)

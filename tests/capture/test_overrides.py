@@ -284,3 +284,27 @@ def test_a_handler_that_is_exchanged_is_seen():
     compiled(a)
     Changing.__torch_function__ = classmethod(lambda cls, f, types, args=(), kwargs=None: 7)
     assert compiled(a) == f(a) == 14
+
+
+class Noted(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, f, types, args=(), kwargs=None):
+        result = super().__torch_function__(f, types, args, kwargs or {})
+        if isinstance(result, Noted):
+            result.note = f.__name__
+            result.parents = [a for a in args if isinstance(a, Noted)]
+        return result
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_a_handler_puts_attributes_on_results(backend):
+    counter = CompileCounterWithBackend(backend)
+    compiled = torch.compile(lambda x: (x.sin() + 1, x.note), backend=counter, fullgraph=True)
+    for note in ("a", "a", "b"):
+        x = torch.ones(3).as_subclass(Noted)
+        x.note = note
+        got, seen = compiled(x)
+        assert (type(got), got.note, seen) == (Noted, "add", note)
+        assert [parent.note for parent in got.parents] == ["sin"]
+        assert got.parents[0].parents[0] is x
+    assert counter.frame_count == 1

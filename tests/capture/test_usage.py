@@ -211,3 +211,27 @@ def test_as_in_eager_code(program):
     want = plain(program(lambda run: run))
     assert plain(program(lambda run: torch.compile(run, backend=backend))) == want
     assert counts == PROGRAMS[program]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_places_that_tensors_tell_are_written_in_the_graph(backend):
+    def f(cache, x, place):
+        cache = cache.clone()
+        cache[:, place] = x
+        cache[..., 0, place] = 3
+        cache[place, 1:3] = x[0]
+        return cache
+
+    compiled = torch.compile(f, backend=backend, fullgraph=True)
+    for place in (0, 2, 1, -1):
+        pairs = [
+            (torch.arange(48.0).view(3, 4, 4).requires_grad_(), torch.ones(1, 4).requires_grad_())
+            for _ in range(2)
+        ]
+        got, want = [run(*given, torch.tensor(place)) for run, given in zip((compiled, f), pairs)]
+        got.square().sum().backward()
+        want.square().sum().backward()
+        assert torch.equal(got, want)
+        assert all(torch.equal(a.grad, b.grad) for a, b in zip(*pairs))
+    with pytest.raises(IndexError, match="out of bounds"):
+        compiled(*pairs[0], torch.tensor(9))

@@ -97,7 +97,9 @@ def setitem(self: Any, index: Any, value: Any) -> None:
         return
     try:
         entries = (index,) if cls is slice else as_tuple(index)
-        found, indices = apply_subscripts(self, entries, keeps_whole)
+        found, indices = apply_subscripts(
+            self, entries, keeps_whole, bool(PROCESS.special) and has_one_unknown(entries)
+        )
     except Overridden as raised:
         handled_by(raised.entry, setitem, (self, index, value))
         return
@@ -109,6 +111,19 @@ def setitem(self: Any, index: Any, value: Any) -> None:
     if len(kept) != len(sizes):
         value = call(views.view_, (value, kept))
     call(index_put_, (found, indices, value, False))
+
+
+# Entries that views understand.
+BASIC = (int, slice, type(None), type(Ellipsis))
+
+
+def has_one_unknown(entries: tuple[Any, ...]) -> bool:
+    """Whether a tensor without values is the only entry that is no number, slice or None: what is
+    written where it says is what an index writes, and nobody need ask for its element."""
+    others = [entry for entry in entries if type(entry) not in BASIC]
+    if len(others) != 1 or not isinstance(others[0], Tensor):
+        return False
+    return others[0]._array is None and others[0]._dtype not in MASKS
 
 
 class Overridden(Exception):
@@ -258,10 +273,11 @@ def specified_dims(entries: tuple[Any, ...]) -> int:
 
 
 def apply_subscripts(
-    self: Any, entries: tuple[Any, ...], keeps_whole: bool
+    self: Any, entries: tuple[Any, ...], keeps_whole: bool, keeps_scalars: bool = False
 ) -> tuple[Any, list[Any]]:
     """(view by the basic entries, index tensors for its dimensions; None for a whole one). A trace
-    keeps slices that take all of a dimension: it is not known what they take next time."""
+    keeps slices that take all of a dimension: it is not known what they take next time. With
+    `keeps_scalars` a tensor without dims is an index like others."""
     ndim = self.dim()
     specified = specified_dims(entries)
     if specified > ndim:
@@ -299,7 +315,8 @@ def apply_subscripts(
             tensor = truth_index(entry)
         else:
             tensor = entry if isinstance(entry, Tensor) else index_from_sequence(entry)
-            if tensor.dim() == 0 and tensor._dtype.category <= dtypes.INTEGER:
+            is_number = tensor.dim() == 0 and tensor._dtype.category <= dtypes.INTEGER
+            if is_number and not keeps_scalars:
                 if tensor._dtype not in MASKS:
                     found = select_at(found, dim, number_in(tensor), shown)
                     continue
