@@ -237,6 +237,7 @@ WITHOUT_VALUES = frozenset(
     (
         *("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty"),
         *("new_empty_strided", "item", "_local_scalar_dense"),
+        *("rand", "rand_like", "randn", "randn_like"),
     )
 )
 # ONNX Runtime refuses a reflection as wide as the picture.
@@ -315,6 +316,48 @@ def compare_sample(op, sample, runtime):
             atol=1e-4,
             err_msg=str(op),
         )
+
+
+def test_numbers_are_drawn_anew(runtime):
+    class Noise(torch.nn.Module):
+        def forward(self, x):
+            noise = torch.randn_like(x), torch.rand(x.shape[0], 50)
+            return noise[0], noise[1] + x[:, :50], torch.rand_like(x), torch.randn(7, 100)
+
+    x = torch.zeros(40, 50)
+    program = torch.onnx.export(Noise(), (x,), dynamic_shapes=({0: torch.export.Dim("n")},))
+    for rows in (40, 60):
+        first, second = program(torch.zeros(rows, 50)), program(torch.zeros(rows, 50))
+        assert not torch.equal(first[0], second[0])
+        for found, mean, spread in zip(first, (0, 0.5, 0.5, 0), (1, 12**-0.5, 12**-0.5, 1)):
+            assert abs(float(found.mean()) - mean) < 0.2
+            assert abs(float(found.std()) - spread) < 0.2
+        assert first[1].min() >= 0 and first[1].max() <= 1 and len(first[2]) == rows
+
+
+def test_models_that_round_as_if_quantised(runtime):
+    class Rounds(torch.nn.Module):
+        def forward(self, x):
+            scales, zeros = torch.tensor([0.1, 0.3]), torch.tensor([1, 0], dtype=torch.int32)
+            one = torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -128, 127)
+            return one, torch.fake_quantize_per_channel_affine(x, scales, zeros, 1, -8, 7)
+
+    x = torch.randn(5, 2) * 3
+    program = torch.onnx.export(Rounds(), (x,))
+    for found, wanted in zip(program(x), Rounds()(x)):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_counts_of_what_there_is_and_joined_masks(runtime):
+    class Counts(torch.nn.Module):
+        def forward(self, x):
+            found, places, counts = torch.unique(x, return_inverse=True, return_counts=True)
+            return found, places, counts, torch.cat([x[x > 2], x[x <= 2]])
+
+    x = torch.tensor([[3, 1, 2], [2, 2, 7]])
+    program = torch.onnx.export(Counts(), (x,))
+    for found, wanted in zip(program(x), Counts()(x)):
+        torch.testing.assert_close(found, wanted)
 
 
 # -- bytes --------------------------------------------------------------------------------------

@@ -99,3 +99,27 @@ def eye(b: Builder, *sizes: Any) -> Value:
     rows, columns = b.result.shape
     dtype = out_type(b)
     return b.op("Identity", b.array(np.eye(rows, columns, dtype=dtype.np), dtype))
+
+
+# -- numbers that are drawn ------------------------------------------------------------------------
+
+
+def drawn(op: str) -> Any:
+    """Numbers from a distribution, in the sizes of a tensor."""
+
+    def like(b: Builder, x: Value, *options: Any) -> Value:
+        return b.op(op, b.cast(x, b.result.dtype))
+
+    return like
+
+
+def drawn_in(op: str) -> Any:
+    def of_sizes(b: Builder, sizes: Sequence[Any], *options: Any) -> Value:
+        return b.op(op, filled(b, sizes, 0))
+
+    return of_sizes
+
+
+for kind, word in (("rand", "RandomUniformLike"), ("randn", "RandomNormalLike")):
+    translates(f"{kind}_like.default")(drawn(word))
+    translates(f"{kind}.default")(drawn_in(word))

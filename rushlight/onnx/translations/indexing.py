@@ -271,3 +271,16 @@ def unfold(b: Builder, x: Value, dim: int, size: int, step: int) -> Value:
     found = b.op("Gather", x, places, axis=dim)
     order = [axis for axis in range(x.rank + 1) if axis != dim + 1]
     return b.op("Transpose", found, perm=[*order, dim + 1])
+
+
+@translates("_unique2.default")
+def unique2(
+    b: Builder, x: Value, is_sorted: bool, return_inverse: bool, return_counts: bool
+) -> list[Value]:
+    given = b.cast(x, INT64) if x.dtype is BOOL else x
+    found, _, inverse, counts = b.many(
+        "Unique", [given], [given.dtype, INT64, INT64, INT64], sorted=1
+    )
+    sizes = [b.size(x, dim) for dim in range(x.rank)]
+    places = b.reshape(inverse, sizes) if return_inverse else b.ints([])
+    return [b.cast(found, x.dtype), places, counts if return_counts else b.ints([])]

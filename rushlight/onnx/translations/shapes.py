@@ -110,8 +110,12 @@ def repeat(b: Builder, x: Value, counts: Sequence[Any]) -> Value:
 def cat(b: Builder, tensors: Sequence[Value], dim: int) -> Value:
     dtype = b.result.dtype
     # torch: an empty list of elements joins with anything.
-    parts = [part for part in tensors if list(part.shape) != [0]] or list(tensors)
+    parts = [part for part in tensors if not is_nothing(part.shape)] or list(tensors)
     return b.op("Concat", *[b.cast(part, dtype) for part in parts], axis=dim)
+
+
+def is_nothing(shape: Sequence[Any]) -> bool:
+    return len(shape) == 1 and type(shape[0]) is int and shape[0] == 0
 
 
 @translates("stack.default")
