@@ -28,6 +28,17 @@ _SPARSE = (
     "get_default_dynamic_sparse_quant_module_mappings "
     "get_default_static_sparse_quant_module_mappings"
 )
+_CUSTOM = "ConvertCustomConfig FuseCustomConfig PrepareCustomConfig"
+_BACKENDS = (
+    "BackendConfig BackendPatternConfig DTypeConfig DTypeWithConstraints ObservationType "
+    "get_fbgemm_backend_config get_native_backend_config get_native_backend_config_dict "
+    "get_onednn_backend_config get_qnnpack_backend_config get_tensorrt_backend_config "
+    "get_x86_backend_config"
+)
+_UNHELPFUL = (
+    "NodePattern check_node determine_qparams get_fqn_to_example_inputs "
+    "get_swapped_custom_module_class"
+)
 _REFERENCE = "get_default_static_quant_reference_module_mappings"
 _LATER = (
     "AffineQuantizedObserverBase Granularity MappingType PerAxis PerBlock PerGroup PerRow "
@@ -52,6 +63,9 @@ _TOOLS: dict[str, dict[str, str]] = {
         **dict.fromkeys(f"{_JIT} {_SPARSE} {_REFERENCE} {_LATER}".split(), MISSING),
         **named("fusing", "fuse_modules fuse_modules_qat fuse_known_modules"),
         **named("converting", "quantize"),
+        **named("utils", "MatchAllNode Pattern QuantType get_combined_dict"),
+        "ObserverOrFakeQuantize": f"{PACKAGE}.observers:ObserverBase",
+        "WeightObserver": MISSING,
     },
     ".observer": _OBSERVERS,
     ".fake_quantize": all_of("fakes"),
@@ -67,7 +81,21 @@ _TOOLS: dict[str, dict[str, str]] = {
     ".quantization_mappings": _MAPPINGS,
     ".quantize": _CONVERTING,
     ".quantize_jit": dict.fromkeys(_JIT.split(), MISSING),
-    ".quantize_fx": {**all_of("graphs"), **named("qconfig_mapping", "QConfigMapping")},
+    ".quantize_fx": {
+        **all_of("graphs", "BackendConfig get_tensorrt_backend_config"),
+        **named("qconfig_mapping", "QConfigMapping"),
+        **named("graphs.customs", _CUSTOM),
+        **dict.fromkeys(["ObservedGraphModule", "GraphModule"], ".fx:GraphModule"),
+        "Scope": ".fx.proxy:Scope",
+        "ScopeContextManager": ".fx.proxy:ScopeContextManager",
+    },
+    ".fx.custom_config": named("graphs.customs", _CUSTOM),
+    ".fx.graph_module": {"ObservedGraphModule": ".fx:GraphModule"},
+    ".backend_config": dict.fromkeys(_BACKENDS.split(), MISSING),
+    ".utils": all_of("utils", _UNHELPFUL),
+    ".quant_type": named("utils", "QuantType"),
+    "._correct_bias": dict.fromkeys(["bias_correction", "MeanShadowLogger"], MISSING),
+    "._equalize": dict.fromkeys(["cross_layer_equalization", "equalize"], MISSING),
     ".quantize_pt2e": dict.fromkeys(["convert_pt2e", "prepare_pt2e", "prepare_qat_pt2e"], MISSING),
 }
 
@@ -123,7 +151,11 @@ _DYNAMIC = named("dynamic", f"{_SIX_CONVS} {_CELLS} Linear")
 _QAT = {**named("training", f"{_CONVS} Embedding EmbeddingBag Linear")}
 _QUANTIZABLE = dict.fromkeys(["LSTM", "LSTMCell", "MultiheadAttention"], MISSING)
 _REFERENCE_MODULES = dict.fromkeys(
-    f"{_SIX_CONVS} Embedding EmbeddingBag {_CELLS} Linear".split(), MISSING
+    (
+        f"{_SIX_CONVS} Embedding EmbeddingBag {_CELLS} Linear RNNBase RNNCellBase "
+        "ReferenceQuantizedModule get_quantized_weight"
+    ).split(),
+    MISSING,
 )
 # Modules of torch.ao.nn, and of torch.nn; a list has its own module and one called `modules`.
 _LAYERS: dict[str, dict[str, str]] = {
@@ -147,6 +179,13 @@ _LAYERS: dict[str, dict[str, str]] = {
         "dynamic", f"{_CELLS} PackedParameter RNNBase RNNCellBase pack_weight_bias"
     ),
     "quantized.functional": all_of("functional"),
+    "quantizable.modules.activation": dict.fromkeys(["MultiheadAttention"], MISSING),
+    "quantizable.modules.rnn": dict.fromkeys(["LSTM", "LSTMCell"], MISSING),
+    **{
+        f"quantized.{name}.modules.{part}": _REFERENCE_MODULES
+        for name in ("reference", "_reference")
+        for part in ("conv", "linear", "rnn", "sparse", "utils")
+    },
     **{
         f"{path}{below}": names
         for path, names in {
@@ -160,6 +199,7 @@ _LAYERS: dict[str, dict[str, str]] = {
             "quantized": _QUANTIZED,
             "quantized.dynamic": _DYNAMIC,
             "quantized.reference": _REFERENCE_MODULES,
+            "quantized._reference": _REFERENCE_MODULES,
         }.items()
         for below in ("", ".modules")
     },
@@ -183,3 +223,16 @@ HIDDEN_TOOLS = [
     for root in ("torch.ao.quantization", "torch.quantization")
     for name in ("fuse_modules", "quantize")
 ]
+
+_COMPARING = (
+    "Logger NSTracer OutputLogger Shadow ShadowLogger add_loggers add_shadow_loggers "
+    "compare_model_outputs compare_model_stub compare_weights "
+    "extend_logger_results_with_comparison extract_logger_info extract_shadow_logger_info "
+    "extract_weights get_logger_dict get_matching_activations prepare_model_outputs "
+    "prepare_model_with_stubs"
+)
+QUANTIZATION_ALIASES |= {
+    f"{root}.{name}": dict.fromkeys(_COMPARING.split(), MISSING)
+    for root in ("torch.quantization", "torch.ao.ns")
+    for name in ("_numeric_suite", "_numeric_suite_fx")
+}

@@ -654,7 +654,9 @@ class OpOverloadPacket:
         self.table[op._overloadname] = op
         self.stubs.pop(OWN_STUB, None)
         # Read off the text: parsing every schema would cost more than all the rest of import.
-        if "!) out" not in op._schema.text and op.kind.name != "OUT":
+        writes_out = "!) out" in op._schema.text or op.kind.name == "OUT"
+        # The one form of an op that always writes is called by the op's name.
+        if not writes_out or op._overloadname == "default":
             self.candidates.append(op)
             self.__dict__.pop("tensors_first", None)
 

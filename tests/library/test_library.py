@@ -718,3 +718,12 @@ def test_opcheck_finds_gradients_in_kernels_and_missing_formulas(scale):
         opcheck(scale, (x, 3.0), test_utils="foo")
     with pytest.raises(ValueError, match="op must be instance of torch._ops.OpOverload"):
         opcheck(3, ())
+
+
+def test_an_op_whose_only_form_writes_its_result_is_called_by_its_name():
+    made = library.Library("writes_alone", "DEF")
+    made.define("double_into(Tensor x, Tensor(a!) out) -> ()")
+    made.impl("double_into", lambda x, out: out.copy_(x * 2).numel() and None, "CPU")
+    out = torch.zeros(2)
+    torch.ops.writes_alone.double_into(torch.ones(2), out)
+    assert out.tolist() == [2.0, 2.0]

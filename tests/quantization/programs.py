@@ -101,6 +101,27 @@ def mul_scalar():
 
 
 @program
+def other_forms():
+    a = q8(5, 9)
+
+    def empty():
+        return torch._empty_affine_quantized([5, 9], scale=0.1, zero_point=30, dtype=torch.quint8)
+
+    packed = quantized.linear_prepack(weights(4, 9), torch.ones(4))
+    conv = quantized.conv2d_prepack(weights(6, 4, 3, 3), None, [1, 1], [1, 1], [1, 1], 1)
+    image = q8(1, 4, 5, 5)
+    x = torch.randn(3, 9)
+    return [
+        quantized.add_out(a, a, empty()), quantized.mul_out(a, a, empty()),
+        quantized.add(0.5, a), quantized.mul(-2, a), quantized.add_relu(a, 0.25),
+        quantized.cat_out([a[:2], a[2:]], 0, empty()),
+        quantized.conv2d(image, conv, [1, 1], [1, 1], [1, 1], 1, 0.1, 60),
+        quantized.linear_with_input_q_dq_qweight_dq_output_fp32(x, 0.04, 50, packed),
+        quantized.linear_dynamic_fp16_unpacked_weight(x, torch.randn(4, 9), None),
+    ]  # fmt: skip
+
+
+@program
 def signed_numbers():
     a, b = q8(40, dtype=torch.qint8, zero_point=-3), q8(40, dtype=torch.qint8, zero_point=5)
     return [quantized.add(a, b, 0.1, 1), quantized.mul(a, b, 0.1, 1), quantized.mul_scalar(a, -2)]

@@ -14,6 +14,11 @@ from rushlight.core.construct import tensor
 from rushlight.quantization import mappings
 from rushlight.quantization.converting import swap_module
 from rushlight.quantization.graphs import table
+from rushlight.quantization.graphs.customs import (
+    ConvertCustomConfig,
+    options_of,
+    refuse_others,
+)
 from rushlight.quantization.graphs.preparing import is_dynamic, modules_of
 from rushlight.quantization.observers import QINT8, QUINT8, is_watching
 from rushlight.quantization.static import operator
@@ -227,10 +232,13 @@ def convert_fx(
     qconfig_mapping: Any = None, backend_config: Any = None, keep_original_weights: bool = False,
 ) -> Any:  # fmt: skip
     """The graph of a watched model, of quantised numbers."""
-    if backend_config is not None:
-        raise MissingFeature(
-            "a backend_config of one's own", "Leave out backend_config.", code="RL0012"
-        )
+    refuse_others(
+        qconfig_mapping=qconfig_mapping,
+        backend_config=backend_config,
+        keep_original_weights=keep_original_weights,
+    )
+    # The model is changed in place, so that attributes stay.
+    options_of(convert_custom_config, ConvertCustomConfig)
     lowering = Lowering(graph_module)
     lowering.replace_observers()
     for node in list(lowering.graph.nodes):

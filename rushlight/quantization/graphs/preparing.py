@@ -13,6 +13,12 @@ from rushlight.quantization import functionals, fusing, mappings
 from rushlight.quantization.converting import swap_module
 from rushlight.quantization.fakes import FixedQParamsFakeQuantize
 from rushlight.quantization.graphs import table
+from rushlight.quantization.graphs.customs import (
+    FuseCustomConfig,
+    PrepareCustomConfig,
+    options_of,
+    refuse_others,
+)
 from rushlight.quantization.intrinsic import _FusedModule, type_of
 from rushlight.quantization.observers import (
     QINT8,
@@ -59,25 +65,15 @@ def traced(model: Any, config: Any) -> tuple[Any, dict[str, Any]]:
         for name, child in module.named_children():
             if isinstance(child, functionals.FloatFunctional):
                 module._modules[name] = functionals.FXFloatFunctional()
-    options = as_dict(config)
-    names = options.get("non_traceable_module_name", options.get("non_traceable_module_names", []))
-    classes = options.get(
-        "non_traceable_module_class", options.get("non_traceable_module_classes", [])
-    )
+    options = options_of(config, PrepareCustomConfig)
+    names, classes = options.non_traceable_module_names, options.non_traceable_module_classes
     tracer = QuantizationTracer(names, classes)
     graph = tracer.trace(model)
     made = GraphModule(model, graph)
     made.train(model.training)
-    for name in options.get("preserved_attributes", []):
+    for name in options.preserved_attributes:
         setattr(made, name, getattr(model, name))
     return made, dict(tracer.node_name_to_scope)
-
-
-def as_dict(config: Any) -> dict[str, Any]:
-    """A configuration of one's own as a dict; objects say theirs."""
-    if config is None:
-        return {}
-    return config if isinstance(config, dict) else vars(config)
 
 
 # -- fusing ----------------------------------------------------------------------------------------
@@ -135,7 +131,10 @@ def fuse(model: Any, is_qat: bool) -> Any:
 
 def fuse_fx(model: Any, fuse_custom_config: Any = None, backend_config: Any = None) -> Any:
     """The graph of a model in evaluation, with layers in a row as one."""
-    return fuse(traced(model, fuse_custom_config)[0], is_qat=False)
+    refuse_others(backend_config=backend_config)
+    kept = options_of(fuse_custom_config, FuseCustomConfig).preserved_attributes
+    config = PrepareCustomConfig().set_preserved_attributes(kept)
+    return fuse(traced(model, config)[0], is_qat=False)
 
 
 # -- configurations --------------------------------------------------------------------------------
@@ -307,16 +306,7 @@ class Watching:
         return node
 
 
-def prepared(
-    model: Any, qconfig_mapping: Any, config: Any, is_qat: bool, backend_config: Any
-) -> Any:
-    if backend_config is not None:
-        raise MissingFeature(
-            "a backend_config of one's own", "Leave out backend_config.", code="RL0012"
-        )
-    options = as_dict(config)
-    if options.get("standalone_module_name") or options.get("standalone_module_class"):
-        raise MissingFeature("standalone modules in quantize_fx", code="RL0012")
+def prepared(model: Any, qconfig_mapping: Any, config: Any, is_qat: bool) -> Any:
     model, scopes = traced(model, config)
     fuse(model, is_qat)
     configs = Configurations(qconfig_mapping, model, scopes)
@@ -353,7 +343,8 @@ def prepare_fx(
     _equalization_config: Any = None, backend_config: Any = None,
 ) -> Any:  # fmt: skip
     """The graph of a model in evaluation, with observers: call it with data, then convert it."""
-    return prepared(model, qconfig_mapping, prepare_custom_config, False, backend_config)
+    refuse_others(_equalization_config=_equalization_config, backend_config=backend_config)
+    return prepared(model, qconfig_mapping, prepare_custom_config, is_qat=False)
 
 
 def prepare_qat_fx(
@@ -361,4 +352,5 @@ def prepare_qat_fx(
     backend_config: Any = None,
 ) -> Any:  # fmt: skip
     """The graph of a model with rounded weights and results: train it, then convert it."""
-    return prepared(model, qconfig_mapping, prepare_custom_config, True, backend_config)
+    refuse_others(backend_config=backend_config)
+    return prepared(model, qconfig_mapping, prepare_custom_config, is_qat=True)

@@ -259,9 +259,25 @@ def define_products(dims: int) -> None:
         return without_row(made) if dims == 1 else made
 
 
+def define_older(dims: int) -> None:
+    """Forms that are told again where the weight is put."""
+    held = f"{CLASSES}quantized.Conv{dims}dPackedParamsBase weight"
+    given = f"Tensor qx, {held}, {PLACED}, float output_scale, int output_zero_point"
+
+    @quantized(f"conv{dims}d({given}) -> Tensor")
+    def plain(qx: Any, weight: Any, *rest: Any) -> Any:
+        return convolved(qx, weight, *rest[-2:], relu=False)
+
+    @quantized(f"conv{dims}d_relu({given}) -> Tensor")
+    def with_relu(qx: Any, weight: Any, *rest: Any) -> Any:
+        return convolved(qx, weight, *rest[-2:], relu=True)
+
+
 for _dims in (1, 2, 3):
     define_packing(_dims)
     define_products(_dims)
+    if _dims > 1:
+        define_older(_dims)
 
 ACCUMULATING = (
     f"Tensor qx, Tensor qaccum, {CLASSES}quantized.Conv2dPackedParamsBase packed_weight, "

@@ -184,6 +184,31 @@ def matmul(qa: Any, qb: Any, scale: float, zero_point: int) -> Any:
     return from_floats(values_of(made), per_tensor(qa.dtype, scale, zero_point))
 
 
+# -- forms with a number first, and with a result that is there ------------------------------------
+
+
+def define_forms(name: str, by_number: Any) -> None:
+    plain, relu = name.partition("_")[0], "_relu" if name.endswith("_relu") else ""
+
+    @quantized(f"{name}.Scalar2(Scalar b, Tensor qa) -> Tensor qc")
+    def number_first(b: Any, qa: Any) -> Any:
+        return by_number(qa, b)
+
+    @quantized(
+        f"{name}.Scalar_out(Tensor qa, Scalar b, Tensor(a!) out) -> Tensor(a!) out",
+        f"{plain}_scalar{relu}_out(Tensor qa, Scalar b, Tensor(a!) out) -> Tensor(a!) out",
+        f"{plain}_scalar{relu}_out.Tensor(Tensor qa, Tensor b, Tensor(a!) out) -> Tensor(a!) out",
+    )
+    def number_into(qa: Any, b: Any, out: Any) -> Any:
+        return into(out, by_number(qa, b))
+
+
+for _name, _by_number in {
+    "add": add_scalar, "add_relu": add_scalar_relu, "mul": mul_scalar, "mul_relu": mul_scalar_relu,
+}.items():  # fmt: skip
+    define_forms(_name, _by_number)
+
+
 # -- several in a row ------------------------------------------------------------------------------
 
 
@@ -213,6 +238,11 @@ def cat_relu(qx: Any, dim: int, scale: Any, zero_point: Any) -> Any:
 @quantized("cat_out(Tensor[] qx, int dim, Tensor(a!) out) -> Tensor(a!)")
 def cat_out(qx: Any, dim: int, out: Any) -> Any:
     return into(out, cat(qx, dim, out.quantizer.scale, out.quantizer.zero_point))
+
+
+@quantized("cat_relu_out(Tensor[] qx, int dim, Tensor(a!) out) -> Tensor(a!)")
+def cat_relu_out(qx: Any, dim: int, out: Any) -> Any:
+    return into(out, cat_relu(qx, dim, out.quantizer.scale, out.quantizer.zero_point))
 
 
 # -- activations -----------------------------------------------------------------------------------

@@ -136,13 +136,18 @@ def dynamic(X: Any, packed: Any, reduce_range: bool) -> Any:
     scale, zero_point = choose_qparams(
         numbers.min(), numbers.max(), 0, 127 if reduce_range else 255
     )
-    bytes_ = per_tensor(QUINT8, scale, zero_point).quantize(numbers)
-    sums = packed.sums(bytes_.reshape(-1, bytes_.shape[-1]), zero_point)
-    made = sums.astype(np.float32) * (np.float32(scale) * packed.scales)
+    made = per_tensor(QUINT8, scale, zero_point)
+    return to_floats(X, made.quantize(numbers), made, packed)
+
+
+def to_floats(X: Any, integers: Any, made: Any, packed: Any) -> Any:
+    """What bytes of an input, read by a quantiser, and a packed weight give: float32."""
+    sums = packed.sums(integers.reshape(-1, integers.shape[-1]), made.zero_point)
+    found = sums.astype(np.float32) * (np.float32(made.scale) * packed.scales)
     if packed.kept_bias is not None:
-        made = made + values_of(packed.kept_bias)
-    made = made.astype(np.float32).reshape(*numbers.shape[:-1], made.shape[-1])
-    return wrap(made, dtypes.float32)
+        found = found + values_of(packed.kept_bias)
+    found = found.astype(np.float32).reshape(*X.shape[:-1], found.shape[-1])
+    return wrap(found, dtypes.float32)
 
 
 @quantized(f"linear_dynamic(Tensor X, {PACKED} W_prepack, bool reduce_range=False) -> Tensor Y")
@@ -194,6 +199,27 @@ def linear_dynamic_fp16(X: Any, W_prepack: Any) -> Any:
 @quantized(f"linear_relu_dynamic_fp16(Tensor X, {PACKED} W_prepack) -> Tensor Y")
 def linear_relu_dynamic_fp16(X: Any, W_prepack: Any) -> Any:
     return linear_dynamic_fp16(X, W_prepack).relu()
+
+
+@quantized("linear_dynamic_fp16_unpacked_weight(Tensor X, Tensor weight, Tensor? bias) -> Tensor Y")
+def linear_dynamic_fp16_unpacked_weight(X: Any, weight: Any, bias: Any) -> Any:
+    return linear_dynamic_fp16(X, LinearPackedParamsBaseFP16(weight, bias))
+
+
+# -- inputs by a scale that was chosen before, results in floats -----------------------------------
+
+GIVEN = f"Tensor X, float X_scale, int X_zero_point, {PACKED} W_prepack"
+
+
+@quantized(f"linear_with_input_q_dq_qweight_dq_output_fp32({GIVEN}) -> Tensor Y")
+def linear_of_scaled(X: Any, X_scale: float, X_zero_point: int, W_prepack: Any) -> Any:
+    given = per_tensor(QUINT8, X_scale, X_zero_point)
+    return to_floats(X, given.quantize(values_of(X.detach())), given, W_prepack)
+
+
+@quantized(f"linear_with_input_q_dq_qweight_dq_relu_output_fp32({GIVEN}) -> Tensor Y")
+def linear_relu_of_scaled(X: Any, X_scale: float, X_zero_point: int, W_prepack: Any) -> Any:
+    return linear_of_scaled(X, X_scale, X_zero_point, W_prepack).relu()
 
 
 # -- what only other engines have ------------------------------------------------------------------
