@@ -14,6 +14,7 @@ from rushlight.capture.tracer import Tracing, raise_user
 from rushlight.capture.values import (
     NULL,
     Bound,
+    Bounded,
     Cell,
     Const,
     Dict,
@@ -99,6 +100,8 @@ class Attributes(Tracing):
             return v.items[fields.index(name)]
         if isinstance(v, Seq) and self.is_written_method(v.kind, name):
             return self.bind(inspect.getattr_static(v.kind, name), v, v.kind, const(v.kind))
+        if isinstance(v, Seq) and name == "maxlen":
+            return Const(v.limit if isinstance(v, Bounded) else None)
         if isinstance(v, Slice) and name in ("start", "stop", "step"):
             return v.parts[("start", "stop", "step").index(name)]
         if name == "__class__":

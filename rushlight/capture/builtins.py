@@ -24,6 +24,7 @@ from rushlight.capture.tracer import raise_user
 from rushlight.capture.values import (
     NULL,
     Bound,
+    Bounded,
     Const,
     Dict,
     Float,
@@ -195,9 +196,12 @@ def builtin_set(kind: type) -> Callable[..., Any]:
 
 
 def builtin_deque(t: Any, items: Any = NULL, maxlen: Any = Const(None)) -> Any:
-    if t.python(maxlen) is not None:
-        raise Break("deque with a maximal length")
-    return Seq(collections.deque, [] if items is NULL else t.iterate(items))
+    limit, found = t.python(maxlen), [] if items is NULL else t.iterate(items)
+    if limit is None:
+        return Seq(collections.deque, found)
+    if type(limit) is not int or limit < 0:
+        raise Break("deque of such a length")
+    return Bounded(found[max(len(found) - limit, 0) :], limit)
 
 
 def inner(t: Any, v: Any) -> Any:
@@ -404,7 +408,7 @@ def call_methodcaller(t: Any, made: list[Any], v: Any) -> Any:
 def builtin_copy(t: Any, v: Any) -> Any:
     v = t.real(v)
     if isinstance(v, Seq):
-        return Seq(v.kind, list(v.items)) if v.kind is not tuple else v
+        return v.like(list(v.items)) if v.kind is not tuple else v
     if isinstance(v, Dict):
         return Dict(dict(v.items), kind=v.kind, factory=v.factory)
     if isinstance(v, Const | SetVar):
@@ -440,7 +444,7 @@ def copied_deeply(t: Any, v: Any, memo: dict[int, Any]) -> Any:
         made.attrs.update({name: deep_copy(t, item, memo) for name, item in v.attrs.items()})
         return made
     if isinstance(v, Seq):
-        return Seq(v.kind, [deep_copy(t, item, memo) for item in v.items])
+        return v.like([deep_copy(t, item, memo) for item in v.items])
     if isinstance(v, Dict) and v.factory is None:
         return Dict({key: deep_copy(t, item, memo) for key, item in v.items.items()}, kind=v.kind)
     if isinstance(v, Const):

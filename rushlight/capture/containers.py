@@ -8,7 +8,7 @@ from typing import Any
 
 from rushlight.capture.outcomes import Break
 from rushlight.capture.tracer import raise_user
-from rushlight.capture.values import NULL, Const, Dict, Seq, SetVar, View
+from rushlight.capture.values import NULL, Bounded, Const, Dict, Seq, SetVar, View
 
 __all__ = ["methods_of", "update_dict"]
 
@@ -64,7 +64,7 @@ SEQUENCE: dict[str, Method] = {
     "__getitem__": lambda t, v, key: t.subscript(v, key),
     "__iter__": lambda t, v: t.iterator(v),
     "__contains__": lambda t, v, x: Const(t.contains(v, x)),
-    "copy": lambda t, v: Seq(v.kind, list(v.items)),
+    "copy": lambda t, v: v.like(list(v.items)),
 }
 NAMED: dict[str, Method] = {
     **SEQUENCE,
@@ -91,6 +91,32 @@ DEQUE: dict[str, Method] = {
     "appendleft": mutating(lambda t, v, x: v.items.insert(0, x)),
     "pop": mutating(lambda t, v: v.items.pop()),
     "popleft": mutating(lambda t, v: v.items.pop(0)),
+}
+
+
+def bounded(change: Method, drops: int) -> Method:
+    """A method that adds items one by one; where there are too many, those at `drops` go."""
+
+    def run(t: Any, v: Any, x: Any) -> None:
+        change(t, v, x)
+        while len(v.items) > v.limit:
+            v.items.pop(drops)
+
+    return mutating(run)
+
+
+def insert_bounded(t: Any, v: Any, i: Any, x: Any) -> None:
+    if len(v.items) >= v.limit:
+        raise IndexError("deque already at its maximum size")
+    v.items.insert(t.python(i), x)
+
+
+BOUNDED: dict[str, Method] = {
+    **DEQUE,
+    "append": bounded(lambda t, v, x: v.items.append(x), 0),
+    "appendleft": bounded(lambda t, v, x: v.items.insert(0, x), -1),
+    "extend": bounded(lambda t, v, x: v.items.extend(t.iterate(x)), 0),
+    "insert": mutating(insert_bounded),
 }
 
 
@@ -230,6 +256,8 @@ def methods_of(v: Any) -> dict[str, Method]:
     """The methods that capture has for a container or iterator."""
     if isinstance(v, Seq) and hasattr(v.kind, "_fields"):
         return NAMED
+    if isinstance(v, Bounded):
+        return BOUNDED
     if isinstance(v, Seq):
         return LIST if v.kind is list else DEQUE if v.kind is deque else SEQUENCE
     if isinstance(v, Dict):

@@ -22,6 +22,7 @@ from rushlight.capture.tracer import Guard
 from rushlight.capture.values import (
     NULL,
     Bound,
+    Bounded,
     Cell,
     Const,
     Dict,
@@ -283,6 +284,8 @@ class Emitter:
         if v.kind is tuple:
             return f"({inner})"
         kind = self.names.constant(v.kind)
+        if isinstance(v, Bounded):
+            return f"{kind}([{inner}], {v.limit})"
         return f"{kind}._make([{inner}])" if hasattr(v.kind, "_make") else f"{kind}([{inner}])"
 
     def mapping(self, v: Dict) -> str:

@@ -17,6 +17,7 @@ from rushlight.capture.sources import const
 from rushlight.capture.tracer import CONSTANTS, IDENTITY, INPLACE, raise_user
 from rushlight.capture.values import (
     NULL,
+    Bounded,
     Const,
     Dict,
     Float,
@@ -55,6 +56,11 @@ REFLECTED = {
 Binary = Callable[[Any, Any], Any]
 # Numbers do not change in place.
 OUT_OF_PLACE = {f: BINARY[symbol[:-1]] for symbol, f in BINARY.items() if symbol.endswith("=")}
+
+
+def limited(v: Seq, items: list[Any]) -> list[Any]:
+    """The items that a sequence of this kind keeps."""
+    return items[max(len(items) - v.limit, 0) :] if isinstance(v, Bounded) else items
 
 
 class Operators(Attributes):
@@ -149,15 +155,18 @@ class Operators(Attributes):
             a.items.extend(self.iterate(b))
             self.mutated(a)
             return a
+        if f is operator.iadd and isinstance(a, Seq) and a.kind is collections.deque:
+            self.call(self.getattr(a, "extend"), [b], {})
+            return a
         are_alike = isinstance(a, Seq) and isinstance(b, Seq) and a.kind is b.kind
         if are_alike and f in (operator.add, operator.iadd):
-            return Seq(a.kind, a.items + b.items)
+            return a.like(limited(a, a.items + b.items))
         if isinstance(a, Seq) and f in (operator.mul, operator.imul) and isinstance(b, Const):
-            if f is operator.imul and a.kind is list:
-                raise Break("list repeated in place")
-            return Seq(a.kind, a.items * b.value)
+            if f is operator.imul and a.kind in (list, collections.deque):
+                raise Break(f"{a.kind.__name__} repeated in place")
+            return a.like(limited(a, a.items * b.value))
         if isinstance(b, Seq) and f is operator.mul and isinstance(a, Const):
-            return Seq(b.kind, b.items * a.value)
+            return b.like(limited(b, b.items * a.value))
         if isinstance(a, Dict) and isinstance(b, Dict) and f is operator.or_:
             return Dict({**a.items, **b.items}, kind=a.kind, factory=a.factory)
         if isinstance(a, SetVar) and a.kind is set and f in SET_CHANGES:

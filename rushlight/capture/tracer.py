@@ -21,6 +21,7 @@ from rushlight.capture.recording import FLOAT, PART, WRITES, Recording, contains
 from rushlight.capture.sources import Id, Source, cell, const
 from rushlight.capture.values import (
     NULL,
+    Bounded,
     Cell,
     Const,
     Dict,
@@ -214,10 +215,14 @@ class Tracing:
         return self.wrap_callable(value, kind, source)
 
     def wrap_sequence(self, value: Any, kind: type, source: Source) -> Var:
-        if kind is collections.deque and value.maxlen is not None:
-            raise Break("deque with a maximal length")
         self.guard("length", source, (kind, len(value)))
-        return Seq(kind, [Lazy(x, source.item(i)) for i, x in enumerate(value)], source)
+        items: list[Any] = [Lazy(x, source.item(i)) for i, x in enumerate(value)]
+        if kind is not collections.deque:
+            return Seq(kind, items, source)
+        self.guard("value", source.attr("maxlen"), value.maxlen)
+        if value.maxlen is None:
+            return Seq(kind, items, source)
+        return Bounded(items, value.maxlen, source)
 
     def wrap_callable(self, value: Any, kind: type, source: Source) -> Var:
         if kind is types.CellType:

@@ -6,6 +6,7 @@ guard. Containers hold variables, never raw values.
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from rushlight.capture.sources import Source
 __all__ = [
     "NULL",
     "Bound",
+    "Bounded",
     "Cell",
     "Const",
     "Dict",
@@ -112,6 +114,21 @@ class Seq(Var):
         self.kind = kind
         self.items = items
         self.source = source
+
+    def like(self, items: list[Any]) -> Seq:
+        """Another of this kind."""
+        return Seq(self.kind, items)
+
+
+class Bounded(Seq):
+    """A deque that holds no more than `limit` items."""
+
+    def __init__(self, items: list[Any], limit: int, source: Source | None = None) -> None:
+        super().__init__(collections.deque, items, source)
+        self.limit = limit
+
+    def like(self, items: list[Any]) -> Seq:
+        return Bounded(items, self.limit)
 
 
 class Dict(Var):
