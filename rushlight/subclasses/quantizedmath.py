@@ -33,15 +33,25 @@ __all__ = [
     "quantized_rnn_relu_cell", "quantized_rnn_tanh_cell",
 ]  # fmt: skip
 
-# Sums of this many products of bytes are whole numbers that float32 holds.
-EXACT_IN_SINGLE = (1 << 24) // (256 * 256)
+# Sums of this many products of an unsigned and a signed byte are numbers that float32 holds, and
+# those of the other many are 32-bit integers.
+EXACT_IN_SINGLE, EXACT_IN_WORDS = (1 << 24) // (255 * 128), (1 << 31) // (255 * 128) - 1
 
 
 def exact_product(left: Any, right: Any) -> Any:
-    """`left @ right` of arrays of whole numbers in one byte's range."""
-    inner = left.shape[-1]
-    kept = np.float32 if inner <= EXACT_IN_SINGLE else np.float64
-    return left.astype(kept) @ right.astype(kept)
+    """`left @ right` of an array of unsigned bytes and one of signed bytes, as integers.
+
+    It is taken in parts that float32 holds, for which processors have quick products.
+    """
+    single, inner = dtypes.float32, left.shape[-1]
+    whole = np.int32 if inner <= EXACT_IN_WORDS else np.int64
+    made: Any = None
+    for start in range(0, max(inner, 1), EXACT_IN_SINGLE):
+        part = slice(start, start + EXACT_IN_SINGLE)
+        pair = [np.ascontiguousarray(each, np.float32) for each in (left[:, part], right[part])]
+        found = values_of(functions.mm(*[wrap(each, single) for each in pair])).astype(whole)
+        made = found if made is None else np.add(made, found, out=made)
+    return made
 
 
 # -- matrices of int8, as torch's oldest quantised layers keep them --------------------------------

@@ -57,3 +57,18 @@ def test_wrong_operands_of_operators_are_told():
     other = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8)
     with pytest.raises(RuntimeError, match="same data type"):
         torch.ops.quantized.add(one, other, 0.1, 0)
+
+
+def test_sums_of_bytes_are_exact_at_their_bounds():
+    for inner in (1, 513, 514, 515, 1500, 40000, 70000):
+        rows = torch.full((2, inner), 255, dtype=torch.uint8)
+        made = torch._make_per_tensor_quantized_tensor(rows, 1.0, 0)
+        weight = torch._make_per_tensor_quantized_tensor(
+            torch.full((1, inner), -128, dtype=torch.int8), 1.0, 0
+        )
+        packed = torch.ops.quantized.linear_prepack(weight, None)
+        assert packed.sums(rows.numpy(), 0).tolist() == [[-128 * 255 * inner]] * 2
+        assert packed.sums(rows.numpy(), 255).tolist() == [[0]] * 2
+        scale = 128 * 255 * inner / 100
+        found = torch.ops.quantized.linear(made, packed, scale, 100)
+        assert found.int_repr().tolist() == [[0], [0]]

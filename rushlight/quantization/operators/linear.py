@@ -21,6 +21,10 @@ __all__ = ["LinearPackedParamsBase", "LinearPackedParamsBaseFP16"]
 PACKED = CLASSES + "quantized.LinearPackedParamsBase"
 
 
+# Sums of this many products, and what zero points take from them, are 32-bit numbers.
+MOST_IN_WORDS = (1 << 31) // (2 * 255 * 128)
+
+
 def per_row(weight: Any) -> tuple[Any, Any]:
     """Scales and zero points of a weight's rows, or one of each, as arrays."""
     made = weight.quantizer
@@ -62,9 +66,11 @@ class LinearPackedParamsBase(PackedParams, name="quantized.LinearPackedParamsBas
 
     def sums(self, rows: Any, zero_point: int) -> Any:
         """The products of what the rows' bytes stand for, in steps: whole numbers."""
-        found = exact_product(rows, self.columns).astype(np.int64)
+        found = exact_product(rows, self.columns)
+        if self.columns.shape[0] > MOST_IN_WORDS or self.zero_points.any():
+            found = found.astype(np.int64)
         if zero_point:
-            found -= zero_point * self.totals
+            found -= (zero_point * self.totals).astype(found.dtype)
         if self.zero_points.any():
             count = self.columns.shape[0]
             ends = rows.astype(np.int64).sum(1, keepdims=True) - count * zero_point
