@@ -20,6 +20,7 @@ from rushlight.onnx.building import Builder, Value, find_translation, number_typ
 from rushlight.onnx.loops import translate_hop
 from rushlight.onnx.messages import Graph, Info, Model
 from rushlight.onnx.refusals import OnnxExporterError, refuse, refuse_op
+from rushlight.onnx.translations.complexes import Complex, translate_complex
 from rushlight.symbolic.numbers import SymNumber
 from rushlight.version import OWN
 
@@ -70,6 +71,10 @@ class Walk:
         if isinstance(target, OpOverload):
             translation = find_translation(target.base_name, target.overload or "default")
             arguments = [self.value(each) for each in by_schema(target, node)]
+            if target.namespace == "aten" and any(map(has_complex, arguments)):
+                name, overload = target.base_name, target.overload or "default"
+                found = translate_complex(builder, name, overload, arguments)
+                return told(builder, found, node.meta.get("val"))
             if translation is None or target.namespace != "aten":
                 return self.known(target, node)
         elif isinstance(target, HigherOrderOperator):
@@ -104,6 +109,12 @@ class Walk:
         inputs = [each for each in module.graph.nodes if each.op == "placeholder"]
         walk.values.update(zip(inputs, args, strict=True))
         return walk.run()
+
+
+def has_complex(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(has_complex, value))
+    return isinstance(value, Complex)
 
 
 def by_schema(op: OpOverload, node: Node) -> list[Any]:
@@ -166,6 +177,8 @@ def finished(
     outputs: list[Value] = []
     names = list(output_names or ())
     for result, spec in zip(results, program.graph_signature.output_specs, strict=True):
+        if spec.kind in RESULTS and isinstance(result, Complex):
+            raise refuse("a result of complex numbers")
         if spec.kind not in RESULTS or not isinstance(result, Value):
             continue
         # Inputs and results that are asked for twice need nodes of their own.

@@ -7,6 +7,7 @@ included. `builder.result` is what the program says of the result.
 from __future__ import annotations
 
 from rushlight.onnx.translations import (
+    complexes,
     creation,
     indexing,
     network,
@@ -20,6 +21,7 @@ from rushlight.onnx.translations import (
 )
 
 __all__ = [
+    "complexes",
     "creation",
     "indexing",
     "network",

@@ -176,8 +176,15 @@ def index_put(
     order = [*dims, *[dim for dim in range(x.rank) if dim not in dims]]
     moved = b.transpose(x, order)
     places = joined(b, given)
-    if dims != list(range(len(dims))) and values.rank > rank_of(given):
-        raise refuse("a write at indices of dims that are not the first")
+    count, first = rank_of(given), dims[0]
+    if dims == list(range(first, first + len(dims))) and first and values.rank > count:
+        # The indices' dims stand where the indexed ones were; here they come first.
+        total = x.rank - len(dims) + count
+        if values.rank < total:
+            values = b.unsqueeze(values, *range(total - values.rank))
+        block = list(range(first, first + count))
+        rest = [dim for dim in range(total) if dim not in block]
+        values = b.transpose(values, [*block, *rest])
     shape = b.op("Shape", b.op("GatherND", moved, places), dtype=INT64)
     found = b.op(
         "ScatterND",
