@@ -59,6 +59,11 @@ class Iter(Var):
         raise NotImplementedError
 
 
+# What finds and keeps attributes by Python's rules.
+GETTERS = [c.__getattribute__ for c in (object, dict, types.SimpleNamespace)]
+SETTERS: list[Any] = [c.__setattr__ for c in (object, BaseException, types.SimpleNamespace)]
+
+
 class Attributes(Tracing):
     # -- reading -----------------------------------------------------------------------------------
 
@@ -211,8 +216,7 @@ class Attributes(Tracing):
         return Lazy(found, v.source.attr(name))
 
     def instance_attr(self, v: Any, cls: Any, name: str) -> Any:
-        usual = (object.__getattribute__, dict.__getattribute__)
-        if cls.__getattribute__ not in usual and not issubclass(cls, BaseException):
+        if cls.__getattribute__ not in GETTERS and not issubclass(cls, BaseException):
             raise Break(f"{cls.__name__} defines __getattribute__")
         if name == "__class__":
             return Obj(cls, const(cls))
@@ -352,7 +356,7 @@ class Attributes(Tracing):
             raise Break(f"set attribute of {type(v).__name__}")
         cls = self.type_of(v)
         setter = cls.__setattr__
-        is_plain = setter in (object.__setattr__, BaseException.__setattr__)
+        is_plain = setter in SETTERS
         if not is_plain and not self.world.keeps_attributes(cls):
             if not isinstance(setter, types.FunctionType):
                 raise Break(f"set attribute of {cls.__name__}")

@@ -366,6 +366,10 @@ class Tracer(Operators):
         if isinstance(v, Const | Number) or (isinstance(v, Seq) and v.source is None):
             plain = {key: self.python(x) for key, x in kwargs.items()}
             method = functools.partial(getattr(self.python(v), name), **plain)
+            # Of a dict or a view of it, text takes what iteration gives.
+            is_text = isinstance(v, Const) and isinstance(v.value, str | bytes) and name == "join"
+            if is_text and len(args) == 1 and isinstance(self.real(args[0]), Dict | View):
+                args = [Seq(list, self.iterate(args[0]))]
             return self.fold(method, *[self.plain_argument(a) for a in args])
         raise Break(f"method {name} of {type(v).__name__}")
 

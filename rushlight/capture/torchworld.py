@@ -815,6 +815,9 @@ class TorchWorld(World):
             return New(cls)
         if cls in states.CONTEXTS:
             return states.construct(tracer, cls, args, kwargs)
+        if "_captured_as" in vars(cls):
+            # A context of the library that does nothing in compiled code.
+            return tracer.call(tracer.lift(vars(cls)["_captured_as"]), [], {})
         if issubclass(cls, Module | RealTensor):
             raise Break(f"construct {cls.__name__}")
         if cls is Size and len(args) == 1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from contextlib import nullcontext
 from functools import wraps
 from time import perf_counter_ns
 from typing import Any
@@ -268,6 +269,9 @@ class record_function:
     >>> with record_function("load"):
     ...     pass
     """
+
+    # torch: compiled code has no such spans.
+    _captured_as = nullcontext
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name

@@ -4,6 +4,7 @@ called, trees. Results and effects as in eager code, operators in each graph as 
 from __future__ import annotations
 
 import enum
+import types
 import weakref
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight.compiler import compiling
+from rushlight.compiler.counting import CompileCounter
 
 
 @pytest.fixture(autouse=True)
@@ -235,3 +237,24 @@ def test_places_that_tensors_tell_are_written_in_the_graph(backend):
         assert all(torch.equal(a.grad, b.grad) for a, b in zip(*pairs))
     with pytest.raises(IndexError, match="out of bounds"):
         compiled(*pairs[0], torch.tensor(9))
+
+
+def test_names_joined_namespaces_and_spans_leave_one_graph():
+    args = types.SimpleNamespace(rate=0.5, count=3)
+
+    def f(batch):
+        args.count += 1
+        with torch.profiler.record_function("forward"):
+            total = sum(batch.values()) * args.rate + args.count
+        with torch.profiler.record_function("nothing"):
+            pass
+        return total, ",".join(batch), "-".join(batch.keys())
+
+    counter = CompileCounter()
+    compiled = torch.compile(f, backend=counter, fullgraph=True)
+    for step in range(4):
+        args.rate = step / 4
+        total, names, keys = compiled({"a": torch.ones(2), "b": torch.ones(2) * step})
+        assert total.tolist() == [(1 + step) * (step / 4) + 4 + step] * 2
+        assert (names, keys, args.count) == ("a,b", "a-b", 4 + step)
+    assert counter.frame_count == 2
