@@ -142,13 +142,13 @@ DISTRIBUTED: dict[str, Entry] = {
         "context_parallel implicit_replication local_map register_sharding"
     ),
     "torch.distributed.tensor.parallel": {
-        **grouped("loss_parallel"),
+        "loss_parallel": ".distributed.lossparallel:loss_parallel",
         "*": ".distributed.parallel",
     },
     "torch.distributed.tensor.parallel.api": {"*": ".distributed.parallel"},
     "torch.distributed.tensor.parallel.fsdp": grouped("DTensorExtensions"),
     "torch.distributed.tensor.parallel.input_reshard": grouped("input_reshard"),
-    "torch.distributed.tensor.parallel.loss": grouped("loss_parallel"),
+    "torch.distributed.tensor.parallel.loss": {"*": ".distributed.lossparallel"},
     "torch.distributed.tensor.parallel.style": {"*": ".distributed.parallel"},
     "torch.distributed.tensor.placement_types": {
         **grouped("_StridedShard"),

@@ -267,11 +267,20 @@ def run_each(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
     return None if base.endswith("_") else found
 
 
+# Operators that may go another way than by their layouts; NotImplemented: not this time.
+SPECIAL: dict[str, Callable[..., Any]] = {}
+
+
 def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """An operator on DTensors."""
     name = func._schema.name.partition("::")[2]
     if name.startswith("_foreach_"):
         return run_each(func, name, args, kwargs)
+    rule = SPECIAL.get(name)
+    if rule is not None:
+        special = rule(*args, **kwargs)
+        if special is not NotImplemented:
+            return special
     bound, spec = pytree.tree_flatten((list(args), kwargs))
     spread = [each for each in bound if isinstance(each, DTensor)]
     mesh = spread[0]._mesh

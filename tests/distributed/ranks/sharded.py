@@ -9,6 +9,8 @@ import rushlight.distributed as dist
 import rushlight.nn.functional as F
 from rushlight import nn
 from rushlight.distributed.dtensor import DTensor, distribute_tensor, ones, randn
+from rushlight.distributed.groups import ProcessGroup
+from rushlight.distributed.lossparallel import loss_parallel
 from rushlight.distributed.mesh import init_device_mesh
 from rushlight.distributed.parallel import (
     ColwiseParallel,
@@ -227,6 +229,43 @@ def check_tensor_parallel(rank, size):
     assert train(model, x, y) == pytest.approx(expected, rel=1e-5)
     with pytest.raises(ValueError, match="no module of the model is named"):
         parallelize_module(model, mesh, {"nowhere": ColwiseParallel()})
+
+
+def check_loss_parallel(rank, size):
+    """Cross entropy of split classes, which never come together."""
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(0)
+    gathers = []
+    before = ProcessGroup.collective
+
+    def collective(group, name, detail, *rest):
+        gathers.append(name)
+        return before(group, name, detail, *rest)
+
+    for classes, shape in ((8 * size, (6,)), (size + 1, (6,)), (4 * size, (3, 5))):
+        logits = 3 * torch.randn(shape[0], classes, *shape[1:])
+        target = torch.randint(0, classes, shape)
+        target[1] = -100
+        weight = torch.rand(classes)
+        for options in ({}, {"reduction": "sum"}, {"reduction": "none"}, {"weight": weight}):
+            whole = logits.clone().requires_grad_()
+            expected = F.cross_entropy(whole, target, **options)
+            (expected * 2).sum().backward()
+            spread = distribute_tensor(logits, mesh, [Shard(1)]).requires_grad_()
+            gathers.clear()
+            ProcessGroup.collective = collective
+            try:
+                with loss_parallel():
+                    found = F.cross_entropy(spread, target, **options)
+                    (found * 2).sum().backward()
+            finally:
+                ProcessGroup.collective = before
+            assert set(gathers) == {"all_reduce"}, gathers
+            same(found, expected.detach())
+            assert spread.grad.placements == (Shard(1),)
+            same(spread.grad, whole.grad)
+    # Elsewhere the layouts decide, as ever.
+    same(F.cross_entropy(spread, target), F.cross_entropy(whole, target))
 
 
 def check_sequence_parallel(rank, size):
