@@ -397,17 +397,19 @@ def winograd_plan(
     rows, columns = [-(-size // 2) for size in places]
     # Tiles at a time: what is transformed of them stays in the cache.
     most = max(channels, outputs)
-    group = 72 if most <= 16 else 36 if most <= 64 else rounded(most * 3 // 4, 12)
+    group = 72 if most <= 64 else rounded(most * 3 // 4, 12)
     row = 4 * 2 * sizes[1] * wide
     bands = -(-rows // min(max(BAND // row, 1), rows))
     band = -(-rows // bands)
     each = 1 if bands > 1 else min(max(-(-group // (rows * columns)), 1), -(-batch // 2))
     group = min(group, each * band * columns)
+    # Entries of a tile lie in different sets of the cache.
+    apart = group + 1
     x_sample = (sizes[0] if x_last else 2 * band + 2) * sizes[1] * wide
     y_sample = (places[0] if y_last else 2 * band) * places[1] * y_wide
     v_at = 0 if x_last else rounded(each * x_sample + lanes, 64)
-    m_at = v_at + rounded(winograd.POINTS * group * wide + 64, 64)
-    y_at = m_at + rounded(winograd.POINTS * group * y_wide + 64, 64)
+    m_at = v_at + rounded(winograd.POINTS * apart * wide + 64, 64)
+    y_at = m_at + rounded(winograd.POINTS * apart * y_wide + 64, 64)
     floats = y_at + (0 if y_last else each * y_sample + lanes)
     zeros = np.zeros(max(wide, y_wide) + lanes, np.float32)
     tap = np.zeros(1, np.int64)
@@ -422,7 +424,7 @@ def winograd_plan(
         "left": before[1], "outputs": outputs, "outputs_wide": y_wide, "y_height": places[0],
         "y_width": places[1], "v_at": v_at, "m_at": m_at, "y_at": y_at, "x_sample": x_sample,
         "y_sample": y_sample, "chunks": chunks, "slices": slices, "sums_slice": sums,
-        "x_last": int(x_last), "y_last": int(y_last),
+        "x_last": int(x_last), "y_last": int(y_last), "apart": apart,
     }  # fmt: skip
     return Plan(winograd.WINOGRAD, given, chunks, floats, (zeros, tap))
 

@@ -31,7 +31,7 @@ WINOGRAD = Words(
     "x y u sums bias zeros zero_tap scratch scratch_step samples samples_each bands band_tiles "
     "tile_rows tile_columns group channels channels_wide height width top left outputs "
     "outputs_wide y_height y_width v_at m_at y_at x_sample y_sample chunks slices sums_slice parts "
-    "result x_last y_last"
+    "result x_last y_last apart"
 )
 FILTERS = Words("w u outputs channels w_output w_channel flips panels")
 POINTERS = ("x", "y", "u", "sums", "bias", "zeros", "zero_tap", "scratch", "w", "parts", "result")
@@ -280,7 +280,7 @@ def input_tiles(f: Function, c: Reader, part: Part, x: str, v: str, tile: Int, c
         "@patch", f"ptr {x}", f"ptr {v}", f"ptr {c.zeros}", f"i64 {tile}", f"i64 {count}",
         f"i64 {part.rows}", f"i64 {c.tile_columns}", f"i64 {c.x_sample}", f"i64 {part.top}",
         f"i64 {f.sub(0, c.left)}", f"i64 {part.low}", f"i64 {c.height}", f"i64 {c.width}",
-        f"i64 {c.channels_wide}", f"i64 {c.group}",
+        f"i64 {c.channels_wide}", f"i64 {c.apart}",
     )  # fmt: skip
 
 
@@ -304,10 +304,10 @@ def winograd_text(target: Target) -> str:
         input_tiles(f, c, part, x, v, tile, count)
         with f.loop(0, POINTS) as point, f.loop(0, c.outputs_wide, target.panel) as output:
             columns = f.least(f.sub(c.outputs_wide, output), target.panel)
-            left = f.at(v, f.mul(point, f.mul(c.group, c.channels_wide)))
+            left = f.at(v, f.mul(point, f.mul(c.apart, c.channels_wide)))
             wide = f.mul(f.div(f.add(c.outputs_wide, target.panel - 1), target.panel), target.panel)
             right = f.at(c.u, f.mul(c.channels, f.add(f.mul(point, wide), output)))
-            to = f.at(f.at(m, f.mul(point, f.mul(c.group, c.outputs_wide))), output)
+            to = f.at(f.at(m, f.mul(point, f.mul(c.apart, c.outputs_wide))), output)
             f.call(
                 "@block", f"ptr {left}", f"i64 {c.channels_wide}", "i64 1", f"ptr {c.zero_tap}",
                 "i64 1", f"i64 {c.channels}", f"ptr {right}", f"i64 {target.panel}", f"ptr {to}",
@@ -316,7 +316,7 @@ def winograd_text(target: Target) -> str:
         f.call(
             "@results", f"ptr {m}", f"ptr {y}", f"ptr {c.bias}", f"i64 {tile}", f"i64 {count}",
             f"i64 {part.rows}", f"i64 {c.tile_columns}", f"i64 {c.y_sample}", f"i64 {part.y_rows}",
-            f"i64 {c.y_width}", f"i64 {c.outputs_wide}", f"i64 {c.group}", f"i64 {c.outputs}",
+            f"i64 {c.y_width}", f"i64 {c.outputs_wide}", f"i64 {c.apart}", f"i64 {c.outputs}",
         )  # fmt: skip
     plane = f.mul(c.y_height, c.y_width)
     with f.when(is_turned), f.loop(0, part.samples) as number:
@@ -356,13 +356,13 @@ def weights_text(target: Target) -> str:
                 "@grads", f"ptr {y_rows}", f"ptr {m}", f"ptr {c.zeros}", f"i64 {tile}",
                 f"i64 {count}", f"i64 {part.rows}", f"i64 {c.tile_columns}", f"i64 {c.y_sample}",
                 "i64 0", "i64 0", "i64 0", f"i64 {part.y_rows}", f"i64 {c.y_width}",
-                f"i64 {c.outputs_wide}", f"i64 {c.group}",
+                f"i64 {c.outputs_wide}", f"i64 {c.apart}",
             )  # fmt: skip
             later = f.value(f"or i1 {f.compare('sgt', chunk, low)}, {f.compare('sgt', tile, 0)}")
             with f.loop(0, POINTS) as point, f.loop(0, c.outputs_wide, target.panel) as output:
                 columns = f.least(f.sub(c.outputs_wide, output), target.panel)
-                left = f.at(v, f.mul(point, f.mul(c.group, c.channels_wide)))
-                right = f.at(f.at(m, f.mul(point, f.mul(c.group, c.outputs_wide))), output)
+                left = f.at(v, f.mul(point, f.mul(c.apart, c.channels_wide)))
+                right = f.at(f.at(m, f.mul(point, f.mul(c.apart, c.outputs_wide))), output)
                 to = f.at(f.at(sums, f.mul(point, f.mul(c.channels, c.outputs_wide))), output)
                 f.call(
                     "@block", f"ptr {left}", "i64 1", f"i64 {c.channels_wide}", f"ptr {c.zero_tap}",
