@@ -146,6 +146,19 @@ def check_order(rank, size):
         before(events[events.index("forward c") :], f"end {c}", "backward c", f"begin {b}")
 
 
+def check_that_the_order_tells(rank, size):
+    """Collectives that end before anything is computed do not pass for those under way."""
+    with blocking(), recorded() as events:
+        model, counts = stack(events, size)
+        x = torch.ones(2, 8)
+        for _ in range(2):
+            events.clear()
+            model(x).sum().backward()
+        before(events, f"begin gather {counts['b']}", "forward a", "forward b")
+        with pytest.raises(AssertionError):
+            before(events, "forward a", f"end gather {counts['b']}")
+
+
 def train_bits(model, x, y, rank, size, steps=3):
     count = len(x) // size
     part = slice(rank * count, (rank + 1) * count)
