@@ -705,7 +705,9 @@ LEAF_LOCKS = tuple(threading.RLock() for _ in range(64))
 
 def accumulate(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> None:
     """Note [Gradient ownership]: add to the leaf's `.grad`; the gradient itself is kept if it is
-    the engine's `sole`ly."""
+    the engine's `sole`ly. torch: a leaf that requires none any more gets none."""
+    if not leaf._requires_grad:
+        return
     own = leaf._autograd
     if own is None:
         own = autograd_state(leaf)

@@ -181,7 +181,7 @@ def run_program(
         own = leaf._autograd
         if own is None:
             own = autograd_state(leaf)
-        if alone and own.grad is None and leaf._is_contiguous:
+        if alone and own.grad is None and leaf._is_contiguous and leaf._requires_grad:
             own.grad = result
         else:
             held.append((leaf, result))

@@ -332,9 +332,10 @@ def accumulator_for(tensor: Tensor, node: GraphNode) -> AccumulateGrad:
 
 
 def edge(tensor: Tensor) -> GraphNode | Tensor | None:
-    """What receives this tensor's gradient: a node, a leaf (Note [Leaf edges]), or None."""
+    """What receives this tensor's gradient: a node, a leaf (Note [Leaf edges]), or None. torch: a
+    leaf that only its base makes one, a view made without grad mode, receives nothing."""
     node = tensor._node if tensor._view is None else view_node(tensor)
-    if node is None and needs_grad(tensor):
+    if node is None and tensor._requires_grad:
         state = tensor._autograd
         if state is None or state.accumulator is None:
             return tensor

@@ -17,6 +17,7 @@ from rushlight.base.errors import error
 from rushlight.core import ports
 from rushlight.core.batching import BatchedTensor
 from rushlight.core.functional import (
+    FunctionalLevel,
     FunctionalMode,
     FunctionalTensor,
     from_functional,
@@ -76,6 +77,9 @@ class BranchMode(FunctionalMode):
     @classmethod
     def inside(cls, mode: FunctionalMode) -> FunctionalMode:
         """The same as a mode does for ops, for what a function does that an op of its calls."""
+        if isinstance(mode, FunctionalLevel):
+            # A level is one of the stack of transforms, and what it wraps is its own.
+            return cls(mode.slot == "pre_functional")
         made = copy.copy(mode)
         made.tokens = {}
         made.finds_tokens, made.make_token = True, None

@@ -579,3 +579,36 @@ def test_sparse_and_dense_gradients_of_a_leaf_are_added(first, second):
         (Counts.apply(x, first) + Counts.apply(x, second)).backward()
         assert x.grad.is_sparse == (first and second)
         assert x.grad.to_dense().tolist() == [[2.0 * step] * 2] * 3
+
+
+def test_a_leaf_that_requires_no_gradient_any_more_gets_none():
+    for stop in (lambda x: x.requires_grad_(False), lambda x: x.detach_()):
+        for is_last in (False, True):
+            for _ in range(8):
+                x = torch.ones(2, 3, requires_grad=True)
+                loss = (x.t() * 3).sum()
+                if is_last:
+                    stop(x)
+                loss.backward()
+                assert (x.grad is None) is is_last
+
+
+def test_a_view_made_without_grad_mode_receives_no_gradient():
+    x = torch.ones(2, 3, requires_grad=True)
+    with torch.no_grad():
+        row = x[0]
+    assert row.requires_grad and row.is_leaf
+    for _ in range(8):
+        ((row * 2).sum() + (x * 3).sum()).backward()
+        assert row.grad is None and x.grad.unique().tolist() == [3.0]
+        x.grad = None
+    row.requires_grad_()
+    (row * 2).sum().backward()
+    assert row.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_memory_taken_from_a_tensor_with_a_gradient_has_no_formula():
+    source, target = torch.ones(2, requires_grad=True), torch.zeros(2)
+    target.set_(source)
+    with pytest.raises(RuntimeError, match="derivative for set_ is not implemented"):
+        (target * 2).sum().backward()

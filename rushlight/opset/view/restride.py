@@ -180,7 +180,8 @@ def set_memory(
     wants = source is not None and needs_grad(source)
     history.check_inplace(target, state.grad, wants)
     record = state.grad and (needs_grad(target) or wants)
-    node = SET_RULE.make_node(target) if record else None
+    # Of whose gradient it does not know is all the same: it refuses.
+    node = SET_RULE.make_node(target if needs_grad(target) else source) if record else None
     needed = geometry.storage_extent(size, stride, offset) * target._dtype.itemsize
     if storage.nbytes_ < needed:
         storage.resize_(needed)

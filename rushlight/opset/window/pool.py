@@ -120,7 +120,7 @@ class Pooling:
     def windows(self, shape: Any) -> Any:
         """The windows over every axis of an input of this shape."""
         kept = self.kept
-        if kept is None or kept[0] != shape[-self.count :]:
+        if kept is None or not geometry.same_sizes(kept[0], shape[-self.count :]):
             given = (
                 shape[-self.count :], self.sizes(shape), self.kernel, self.stride, self.padding,
                 self.dilation,
