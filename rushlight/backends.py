@@ -57,6 +57,31 @@ class Backend(ModuleType):
         return f"<backend {self.name}: {'available' if self.available else 'not available'}>"
 
 
+# torch: what engines of quantised arithmetic are called in errors.
+ENGINES = {
+    "none": "NoQEngine", "qnnpack": "QNNPACK", "fbgemm": "FBGEMM", "onednn": "ONEDNN", "x86": "X86",
+}  # fmt: skip
+
+
+class QuantizedBackend(Backend):
+    """torch.backends.quantized: the engine of quantised arithmetic. All have x86's integers."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, supported_engines=["onednn", "x86", "fbgemm"], chosen="x86")
+
+    @property
+    def engine(self) -> str:
+        return str(vars(self)["chosen"])
+
+    @engine.setter
+    def engine(self, value: str) -> None:
+        if value not in ENGINES:
+            raise RuntimeError(f"{value} is not a valid value for quantized engine")
+        if value not in vars(self)["supported_engines"]:
+            raise RuntimeError(f"quantized engine {ENGINES[value]} is not supported")
+        vars(self)["chosen"] = value
+
+
 class CudaBackend(Backend):
     """torch.backends.cuda: which forms of attention may be taken, and libraries to prefer.
 
@@ -266,7 +291,7 @@ kleidiai = Backend("kleidiai")
 nnpack = Backend("nnpack", enabled=False)
 openmp = Backend("openmp")
 opt_einsum = Backend("opt_einsum", enabled=False, strategy=None)
-quantized = Backend("quantized", engine="none", supported_engines=["none"])
+quantized = QuantizedBackend("quantized")
 xnnpack = Backend("xnnpack", enabled=False)
 mha = Backend("mha", fastpath=True)
 

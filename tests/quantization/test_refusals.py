@@ -72,3 +72,15 @@ def test_sums_of_bytes_are_exact_at_their_bounds():
         scale = 128 * 255 * inner / 100
         found = torch.ops.quantized.linear(made, packed, scale, 100)
         assert found.int_repr().tolist() == [[0], [0]]
+
+
+def test_engines_are_chosen_among_those_with_these_integers():
+    engines = torch.backends.quantized
+    assert engines.engine == "x86" and "fbgemm" in engines.supported_engines
+    engines.engine = "fbgemm"
+    assert engines.engine == "fbgemm"
+    engines.engine = "x86"
+    with pytest.raises(RuntimeError, match="quantized engine QNNPACK is not supported"):
+        engines.engine = "qnnpack"
+    with pytest.raises(RuntimeError, match="not a valid value"):
+        engines.engine = "other"
