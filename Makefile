@@ -18,6 +18,8 @@ FUZZ_ARCHIVE ?= 5000
 FUZZ_AOT ?= 20000
 # How many random Python programs `make fuzz-capture` compares.
 FUZZ_CAPTURE ?= 10000
+# The first of them: another number makes other programs.
+FUZZ_FIRST ?= 100
 
 # How often each fault of a process is repeated by `make faults`.
 FAULTS ?= 50
@@ -83,7 +85,7 @@ laws: $(STAMP)
 fuzz: fuzz-aot fuzz-capture fuzz-jit
 
 fuzz-capture: $(STAMP)
-	FUZZ_CAPTURE=$(FUZZ_CAPTURE) $(BIN)/python -m pytest -q -n $(JOBS) -m slow tests/capture/test_fuzz.py $(ARGS)
+	FUZZ_CAPTURE=$(FUZZ_CAPTURE) FUZZ_FIRST=$(FUZZ_FIRST) $(BIN)/python -m pytest -q -n $(JOBS) -m slow tests/capture/test_fuzz.py $(ARGS)
 
 # CPython 3.14 without NumPy, under node: what of capture depends on the bytecode.
 python314: $(STAMP)

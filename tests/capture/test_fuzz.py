@@ -15,6 +15,8 @@ from tests.capture.vocabulary import TENSOR_EXPRESSIONS, tensor_names
 
 TOYS = Tensors(("x.relu()", "op_neg(x)", "op_neg(y) + a"), "{e} > {n}")
 COUNT = int(os.environ.get("FUZZ_CAPTURE", "2000"))
+# The first program of the long run: other programs than last time's.
+FIRST = int(os.environ.get("FUZZ_FIRST", "100"))
 
 
 def identities(values):
@@ -122,7 +124,7 @@ def test_random_programs_with_tensors(first):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, COUNT // 10 + 100, 10))
+@pytest.mark.parametrize("first", range(FIRST, COUNT // 10 + FIRST, 10))
 def test_more_random_programs_with_tensors(first):
     for seed in range(first, first + 10):
         found = tensor_differs(seed)
@@ -130,7 +132,7 @@ def test_more_random_programs_with_tensors(first):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, COUNT + 100, 100))
+@pytest.mark.parametrize("first", range(FIRST, COUNT + FIRST, 100))
 def test_more_random_programs(first):
     for seed in range(first, first + 100):
         found = differs(seed)
