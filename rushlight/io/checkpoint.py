@@ -194,7 +194,11 @@ class StoredPart:
 def reduced(tensor: Any) -> Any:
     """How a tensor is written: a function of torch's and its arguments."""
     if tensor.is_quantized:
-        return quantized.parts_of(tensor, StoredPart(storage_of(tensor), tensor.dtype), named)
+
+        def store(held: Any, dtype: dtypes.dtype) -> StoredPart:
+            return StoredPart(storage_of(held), dtype)
+
+        return quantized.parts_of(tensor, store, named)
     function, args = plain_parts(tensor)
     attributes = dict(tensor.__dict__)
     if isinstance(tensor, Parameter):

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from typing import Any
 
+import numpy as np
+
+from rushlight.core import dtype as dtypes
 from rushlight.core import schemes
-from rushlight.core.tensor import Tensor, strides_of
+from rushlight.core.tensor import Tensor, strides_of, values_of, wrap
 from rushlight.core.typedstorage import TypedStorage
-from rushlight.io.rebuild import NAMES, StorageType, known, tensor_over
+from rushlight.io.rebuild import NAMES, StorageType, known, numbers, tensor_over
 from rushlight.io.walker import fail
 from rushlight.subclasses.quantized import INTEGERS, LIMITS, QUINT4X2, Quantizer, with_integers
 
 __all__ = ["STORAGES", "WRITTEN", "parts_of"]
 
 # Name of a storage class -> what its elements are. Four-bit numbers share bytes there.
-STORAGES = {
-    f"{dtype.scalar_type_name}Storage": dtype for dtype in INTEGERS if dtype is not QUINT4X2
-}
+STORAGES = {f"{dtype.scalar_type_name}Storage": dtype for dtype in INTEGERS}
 
 
 def number(value: Any, what: str) -> float:
@@ -52,7 +54,10 @@ def rebuild(
         raise fail("a quantised tensor has no storage of quantised numbers")
     dtype = storage.dtype
     made = quantizer_from(dtype, quantizer_params)
-    integers = tensor_over(storage, offset, size, stride, dtype=INTEGERS[dtype])
+    if dtype is QUINT4X2:
+        integers = unpacked(storage, offset, size)
+    else:
+        integers = tensor_over(storage, offset, size, stride, dtype=INTEGERS[dtype])
     if made.axis is not None:
         fits = 0 <= made.axis < integers.dim() and all(
             part.numel() == integers.shape[made.axis] for part in (made.scale, made.zero_point)
@@ -62,19 +67,33 @@ def rebuild(
     return with_integers(integers, made)
 
 
-def parts_of(tensor: Any, stored: Any, named: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The name of torch's function that makes it again, and what it is given."""
+def unpacked(storage: Any, offset: Any, size: Any) -> Any:
+    """Numbers of four bits, each in a byte of its own."""
+    sizes = numbers(size, "a size")
+    count = math.prod(sizes)
+    held = (count + 1) // 2
+    if offset != 0:
+        raise fail("a tensor of four-bit numbers begins within its storage")
+    packed = values_of(tensor_over(storage, 0, (held,), (1,), dtype=dtypes.uint8))
+    pairs = np.stack([packed & 15, packed >> 4], 1).reshape(-1)[:count]
+    return wrap(np.ascontiguousarray(pairs).reshape(sizes), dtypes.uint8)
+
+
+def parts_of(tensor: Any, store: Any, named: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The name of torch's function that makes it again, and what it is given. `store` makes a part
+    of a tensor's memory and the dtype that it is seen with."""
     made = tensor.quantizer
     if made.dtype is QUINT4X2:
-        raise fail("tensors of torch.quint4x2 are not written; write what they were quantised from")
+        stored, offset = store(tensor.int_repr(), made.dtype), 0
+    else:
+        stored, offset = store(tensor, made.dtype), int(tensor._offset)
     said: tuple[Any, ...] = (made.scale, made.zero_point)
     if made.axis is not None:
         said = (*said, made.axis)
     scheme = named("torch", made.scheme.name)
     hooks: OrderedDict[Any, Any] = OrderedDict()
     args = (
-        stored, int(tensor._offset), tuple(tensor.shape), strides_of(tensor), (scheme, *said),
-        False, hooks,
+        stored, offset, tuple(tensor.shape), strides_of(tensor), (scheme, *said), False, hooks,
     )  # fmt: skip
     return named("torch._utils", "_rebuild_qtensor"), args
 

@@ -505,6 +505,18 @@ def files_of_torch():
 
 
 @program
+def four_bits_are_saved():
+    rows = torch.quantize_per_channel(
+        torch.randn(3, 5), torch.rand(3) + 0.1, torch.rand(3) * 9, 0, torch.quint4x2
+    )
+    file = io.BytesIO()
+    torch.save({"rows": rows}, file)
+    file.seek(0)
+    again = torch.load(file)["rows"]
+    return [rows, again, str(again.dtype), torch.equal(rows.int_repr(), again.int_repr())]
+
+
+@program
 def whole_models_are_saved():
     model, _ = converted(Between(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(64, 2)), (2, 3, 6, 6))
     x = torch.randn(2, 3, 6, 6)

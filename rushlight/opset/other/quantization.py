@@ -36,10 +36,11 @@ def int_repr(input: Any) -> Any:
     integers = input.as_subclass(Tensor)
     if made.dtype.name != "quint4x2":
         return integers.clone()
-    # Two numbers a byte, the first in the lower half; the last byte of a row may hold one.
-    low, high = integers[..., ::2], integers[..., 1::2]
+    # Two numbers a byte in one row, the first in the lower half; the last byte may hold one.
+    flat = integers.reshape((-1,))
+    low, high = flat[::2], flat[1::2]
     packed = low.clone()
-    packed[..., : high.shape[-1]] += high << 4
+    packed[: high.shape[0]] += high << 4
     return packed
 
 
