@@ -1,7 +1,8 @@
 """Every op on larger tensors: eager rushlight against eager torch, one thread, taking turns.
 
     python benchmarks/sweep.py [--ops common|all] [--sizes 16384,1048576] [--dtypes float32]
-                               [--seconds S] [--write FOLDER] [--json FILE] [-k WORD]
+                               [--seconds S] [--clock cpu|wall] [--numpy] [--write FOLDER]
+                               [--json FILE] [-k WORD]
 
 `common` are some hundred ops by hand, forward and backward; `all` adds every op of the registry
 whose first sample can be made that large. The table ends with geometric means and the worst.
@@ -32,10 +33,41 @@ SLICE, TOO_LONG = 0.004, 2.0
 
 INTRODUCTION = """\
 Time of rushlight divided by that of torch 2.13: one thread, both in one process taking turns, the
-best of each. Written by `python benchmarks/sweep.py --write docs/benchmarks` on a shared machine
-(AMD EPYC, 2 cores) with other work on it: single ratios move by a third from run to run, means by a
-tenth. Above 3 at 16,384 elements are ops whose Python (argument lists, geometry of windows, steps
-of indexing) costs more than their arithmetic."""
+best of each, in the process's own CPU time, which other work on the machine disturbs least. Written
+by `python benchmarks/sweep.py --ops all --write docs/benchmarks` on a shared machine (AMD EPYC, 2
+cores) with other work on it: single ratios move by a third from run to run, means by a tenth.
+`--numpy` measures without native code. Ops above 3 stand at the end with the reason."""
+
+# Why ops may take more than three times torch's time.
+REASONS = {
+    "cholesky_ex": "the matrix is not definite: torch stops at its first minor, NumPy raises first",
+    "cholesky_inverse": "two triangular solves by general ones",
+    "kthvalue": "rows are sorted as a whole, for ties to have torch's places",
+    "cummax": "NumPy scans values, and a second pass finds their places",
+    "cummin": "as cummax",
+    "igamma": "series and fractions over whole arrays, in float64",
+    "igammac": "as igamma",
+    "mvlgamma": "a logarithm of gamma for each half, in float64",
+    "polynomial": "recurrences over whole arrays, one pass for each degree",
+    "linalg_lu": "the permutation is made as a matrix, the factors are copied twice",
+    "linalg_lstsq": "by way of NumPy's solver, which has other results",
+    "rot90": "NumPy copies backwards element by element",
+    "flip": "as rot90",
+    "max_pool2d": "maxima of whole arrays, one pass for each tap",
+    "split": "a thousand results, each a Python object",
+    "unbind": "as split",
+    "floor_divide": "remainders in float64, in several passes",
+    "remainder": "as floor_divide",
+    "fmod": "as floor_divide",
+    "pow": "signs of negative bases in passes of their own",
+    "group_norm": "geometry of groups in Python",
+    "renorm": "norms, factors and the product, one pass each",
+    "nansum": "a sum, which is looked at for NaN",
+    "unique_consecutive": "changes, places and counts, one pass each",
+    "cat": "lists of tensors in Python, and a view for each gradient",
+    "empty_like": "Python that takes longer than malloc",
+    "gelu": "erf in float64 where there is no native code",
+}
 
 Run = Callable[[], Any]
 Make = Callable[[Any, "Data"], Run]
@@ -415,6 +447,25 @@ def summary(table: dict[str, dict[str, Any]], columns: list[str]) -> list[str]:
             f", above 1.5: {above[0]}, above 3: {above[1]}, above 10: {above[2]}"
         )
         lines.append("  worst: " + ", ".join([f"{n} {found[n]:.1f}" for n in worst]))
+        own = {n: r for n, r in found.items() if not n.startswith("aten.")}
+        above = [len([r for r in own.values() if r > bar]) for bar in (1.5, 3)]
+        mean = geometric_mean(list(own.values()))
+        lines.append(
+            f"  of these by hand: {len(own)}, geometric mean {mean:.2f}, above 1.5: {above[0]}, "
+            f"above 3: {above[1]}"
+        )
+    return lines
+
+
+def reasons(table: dict[str, dict[str, Any]], columns: list[str]) -> list[str]:
+    """A line for each op above 3, with the reason."""
+    lines = []
+    for name, row in table.items():
+        ratios = [row[c][0] / row[c][1] for c in columns if c in row]
+        if max(ratios) > 3:
+            found = next((why for part, why in REASONS.items() if part in name), "not looked into")
+            shown = ", ".join([f"{r:.1f}" for r in ratios])
+            lines.append(f"- {name} ({shown}): {found}")
     return lines
 
 
@@ -471,7 +522,7 @@ def main() -> None:
         folder = Path(options.write)
         folder.mkdir(parents=True, exist_ok=True)
         text = ["# Eager ops beside torch", "", INTRODUCTION, ""]
-        text += [*report(table, columns), "", *lines]
+        text += [*report(table, columns), "", *lines, "", *reasons(table, columns)]
         (folder / "sweep.md").write_text("\n".join(text) + "\n")
 
 
