@@ -139,6 +139,7 @@ class Writer:
         self.graph = graph
         self.scope: dict[str, Any] = {"np": np, "MATH": MATH, "own": own, "ndarray": np.ndarray}
         self.scope.update(asarray=np.asarray, wrap=wrap, arrays=arrays_of)
+        self.scope["row_major"] = ports.row_major
         self.names: dict[Any, str] = {}
         self.lines: list[str] = []
         # Where the last line that uses a value is.
@@ -370,7 +371,7 @@ class Writer:
             shared = sorted(roots & kept)
             value = node.meta["val"]
             if not is_contiguous(sizes_of(value), strides_of(value)):
-                texts.append(f"{name}.copy()")
+                texts.append(f"row_major({name})")
                 continue
             # What has one root shares its memory for certain.
             text = f"own({', '.join([name, *shared])})" if shared else name

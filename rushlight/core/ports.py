@@ -27,6 +27,10 @@ def never(*args: object) -> bool:
     return False
 
 
+def copied(array: Any) -> Any:
+    return array.copy()
+
+
 def unchanged(*args: object) -> Any:
     return args[-1]
 
@@ -78,6 +82,8 @@ namespace_modules: dict[str, tuple[str, ...]] = {}
 large_size: int = 0
 # A large array in another dtype, by native code; None where there is none.
 converted: Callable[[Any, Any, Any], Any] = nothing
+# A C-ordered copy of an array.
+row_major: Callable[[Any], Any] = copied
 
 # -- codegen --------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rushlight.arrays.numpy_ import as_array
 from rushlight.core import dtype as dtypes
-from rushlight.core import geometry
+from rushlight.core import geometry, ports
 from rushlight.core.dtype import dtype
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
@@ -124,7 +124,7 @@ def lay_out(array: Any, strides: tuple[int, ...] | None, dtype: dtype) -> Tensor
     """A fresh array's values in memory with exactly these strides; contiguous without them."""
     is_asked = strides is None or strides == geometry.contiguous_strides(array.shape)
     if is_asked and array.size and not array.flags.c_contiguous:
-        array = np.ascontiguousarray(array)
+        array = ports.row_major(array)
     if is_asked and array.flags.c_contiguous:
         return wrap(array.reshape(-1).reshape(array.shape) if 1 in array.shape else array, dtype)
     strides = geometry.contiguous_strides(array.shape) if strides is None else strides

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core import ports
 from rushlight.opset.large import LARGE, LoopRule
 from rushlight.opset.results import Spec
 
@@ -33,3 +34,6 @@ def row_major(array: Any) -> Any:
             if found is not None:
                 return found.reshape(array.shape)
     return array.copy()
+
+
+ports.fill(row_major=row_major)

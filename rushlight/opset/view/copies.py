@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import numpy as np
-
-from rushlight.core import geometry
+from rushlight.core import geometry, ports
 from rushlight.core.device import contiguous_format
 from rushlight.core.op import OpOverload
 from rushlight.opset.kinds import REARRANGEMENT, VIEW, Spec, resolved
@@ -24,7 +22,7 @@ def spec_of(entry: Any, source: Any) -> Spec:
 
 
 def copied(view: Any) -> Any:
-    return result_tensor(np.array(view._array, order="C"))
+    return result_tensor(ports.row_major(view._array))
 
 
 def register_copy(source: OpOverload, function: bool = True) -> None:
