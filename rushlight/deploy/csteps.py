@@ -192,6 +192,13 @@ class Step:
         return view.dtype
 
 
+# Ops that become loops for some operands, and calls for others.
+NORMS = frozenset(
+    (
+        "_native_batch_norm_legit_functional", "_native_batch_norm_legit_no_training",
+        "native_group_norm",
+    )
+)  # fmt: skip
 Rule = Callable[[Step], None]
 RULES: dict[str, Rule] = {}
 
@@ -224,7 +231,7 @@ def decompositions() -> dict[Any, Any]:
     return {
         op: how
         for op, how in decomposition_table.items()
-        if rule_name(op) not in RULES and not has_loops(op)
+        if rule_name(op) not in RULES and (op.base_name in NORMS or not has_loops(op))
     }
 
 
