@@ -61,6 +61,9 @@ REASONS: dict[str, Reason] = {
         "Set OMP_NUM_THREADS or the library's own variable before Python starts.",
         why="Threads of the linear algebra library are its own affair.",
     ),
+    "RL0007": missing(
+        "RL0007", "NumPy's arrays have at most 64 dims.", "Flatten dims that go together."
+    ),
     # -- schemas
     "RL0101": Reason(
         "unknown type specifier {found!r} in schema: {text}",

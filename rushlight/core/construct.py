@@ -188,6 +188,7 @@ def array_of(data: Any, dtype: dtype | None, api: str) -> tuple[Any, dtype]:
     """Python data (no tensor, no ndarray) as a fresh array."""
     if is_sequence(data):
         flat, shape = flatten(data)
+        geometry.check_rank(len(shape))
         if flat and isinstance(data[0], np.ndarray):
             warn_once(
                 "list_of_arrays",

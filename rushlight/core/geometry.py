@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from rushlight.base.errors import MissingFeature
 from rushlight.core.device import (
     channels_last,
     channels_last_3d,
@@ -32,6 +33,8 @@ CHANNELS_LAST_3D_ORDER: Final = (1, 4, 3, 2, 0)
 
 # A slice that stops here runs to the end of any dimension.
 END: Final = 9223372036854775807
+# The most dims that an array of NumPy has.
+MOST_DIMS: Final = 64
 
 # Answers of `internal_overlap`.
 NO_OVERLAP: Final = 0
@@ -537,6 +540,12 @@ def check_extent(sizes: Ints, strides: Ints, offset: IntLike, held: Any, itemsiz
             f"and itemsize {itemsize} requiring a storage size of {needed} are out of bounds for "
             f"storage of size {held}"
         )
+
+
+def check_rank(count: int) -> None:
+    """Refuse tensors of more dims than an array can have."""
+    if count > MOST_DIMS:
+        raise MissingFeature(f"a tensor of {count} dims", code="RL0007")
 
 
 def internal_overlap(sizes: Ints, strides: Ints) -> int:

@@ -214,6 +214,7 @@ def make_view(
             try:
                 array = ndarray(sizes, dtype.np, storage.buffer, offset * width, steps)
             except ValueError:
+                geometry.check_rank(len(sizes))
                 # Another tensor gave the memory fewer elements since.
                 geometry.check_extent(sizes, strides, offset, storage.nbytes_, width)
                 raise

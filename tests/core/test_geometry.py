@@ -250,3 +250,22 @@ def test_sizes_of_different_rank_are_not_compared():
 
     assert not geometry.same_sizes((Untouchable(), 2), (3,))
     assert geometry.same_sizes((2, 3), (2, 3)) and not geometry.same_sizes((2, 3), (2, 4))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: rushlight.zeros([1] * 65),
+        lambda: rushlight.zeros([1] * 65, dtype=rushlight.bfloat16),
+        lambda: rushlight.full([1] * 65, 2.0), lambda: rushlight.randn([1] * 65),
+        lambda: rushlight.zeros(1).view([1] * 65), lambda: rushlight.zeros(1).expand([1] * 65),
+        lambda: rushlight.zeros(1).reshape([1] * 65), lambda: rushlight.zeros([1] * 64)[None],
+        lambda: rushlight.zeros([1] * 64).unsqueeze(0),
+        lambda: rushlight.stack([rushlight.zeros([1] * 64)]),
+        lambda: rushlight.tensor(eval("[" * 65 + "1" + "]" * 65)),
+    ],
+)  # fmt: skip
+def test_more_dims_than_arrays_have_are_refused(make):
+    assert rushlight.zeros([1] * 64).dim() == 64
+    with pytest.raises(NotImplementedError, match="a tensor of 65 dims .RL0007"):
+        make()

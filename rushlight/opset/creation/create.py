@@ -87,6 +87,8 @@ SEQUENCES = frozenset((tuple, list, Size))
 
 
 def are_sizes(sizes: Any) -> bool:
+    if len(sizes) > geometry.MOST_DIMS:
+        return False
     for size in sizes:  # noqa: SIM110 (a generator costs more than the sizes)
         if size.__class__ is not int or size < 0:
             return False
@@ -189,6 +191,7 @@ def factory(name: str, shortcut: Any = None, method: bool = False) -> Any:
 
 
 def check_sizes(size: Any) -> None:
+    geometry.check_rank(len(size))
     for entry in size:
         if entry < 0 if type(entry) is int else not geometry.required(entry >= 0):
             shown = geometry.show(size)
@@ -259,6 +262,7 @@ def _(size: Any, dtype: Any, *rest: Any) -> Any:
 def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
     if size and min(size) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
+    geometry.check_rank(len(size))
     return xp.zeros(size, (dtype or dtypes.get_default_dtype()).np)
 
 

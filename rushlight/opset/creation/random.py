@@ -73,6 +73,7 @@ def drawn_in(
     draw: Any, generator: Any, shape: Any, strides: Any, dtype: Any, parameters: Any = ()
 ) -> Any:
     """An array of this shape, drawn in the order of a memory with these strides."""
+    geometry.check_rank(len(shape))
     if geometry.is_contiguous(shape, strides):
         return draw(generator, shape, dtype, *parameters)
     axes = memory_order(strides)

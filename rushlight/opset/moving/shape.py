@@ -210,6 +210,7 @@ def _(tensors: Any, dim: int) -> Any:
                 f"entry 0 and {geometry.show(tensor.shape)} at entry {position}"
             )
     sizes = (*first[:dim], len(tensors), *first[dim:])
+    geometry.check_rank(len(sizes))
     strides = None
     if len(sizes) > 4 and dim < len(first):
         # torch: tensors are joined along an existing dimension, which is then split in two.

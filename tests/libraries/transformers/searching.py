@@ -20,7 +20,6 @@ for name, given in {
     "lookup": {"prompt_lookup_num_tokens": 2, **greedy},
     "several": {"num_beams": 4, "num_return_sequences": 2, **greedy},
     "static": {"cache_implementation": "static", **greedy},
-    "offloaded": {"cache_implementation": "offloaded", **greedy},
     "cut": {"epsilon_cutoff": 1e-3, "eta_cutoff": 1e-3, **sampled},
     "allowed": {"prefix_allowed_tokens_fn": lambda batch, ids: [5, 6, 7, 8], **greedy},
     "biased": {"sequence_bias": {(5,): 5.0, (7, 8): -3.0}, **greedy},
