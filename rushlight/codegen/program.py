@@ -117,8 +117,8 @@ class LoopProgram:
             value.expr = self.m.load(buffer, strides, 0)
         return value
 
-    def realise(self, value: Value) -> Buffer:
-        """Put a value into memory with its own strides."""
+    def realise(self, value: Value, as_it_is: bool = False) -> Buffer:
+        """Put a value into memory with its own strides; `as_it_is`: a view too."""
         if value.buffer is not None:
             return value.buffer
         if value.expr is None:
@@ -126,7 +126,7 @@ class LoopProgram:
         if self.adopts(value, value.expr):
             return value.expr.payload[0]  # type: ignore[no-any-return]
         # A view that must be copied may lie as is best.
-        copied = value.base is not None
+        copied = value.base is not None and not as_it_is
         strides = geometry.contiguous_strides(value.shape) if copied else value.strides
         buffer = Buffer(self.fresh("b"), value.dtype, value.shape, strides, "temporary")
         if 0 not in value.shape:

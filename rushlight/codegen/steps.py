@@ -71,7 +71,9 @@ def lies_last(shape: Ints, strides: Ints) -> bool:
 
 def needs_last(build: Lowering, *values: Value) -> None:
     for value in values:
-        if value.dtype is not dtypes.float32 or not lies_last(value.shape, value.strides):
+        # A view that was copied lies in the usual order.
+        memory = value if value.buffer is None else value.buffer
+        if value.dtype is not dtypes.float32 or not lies_last(memory.shape, memory.strides):
             build.refuse("channels that do not lie last")
     if not build.program.runs_steps:
         build.refuse("kernels that are not there")
@@ -92,7 +94,10 @@ def native(
 ) -> list[Any]:
     """Add a step; its results, of given sizes and strides, as expressions."""
     program = build.program
-    read = [None if value is None else program.realise(value) for value in given]
+    read = [
+        None if value is None else program.realise(value, lies_last(value.shape, value.strides))
+        for value in given
+    ]
     made = [
         None if facts is None else Buffer(program.fresh("h"), dtypes.float32, *facts, "temporary")
         for facts in results

@@ -232,3 +232,25 @@ def test_threads_give_the_same_bits() -> None:
     finally:
         torch.set_num_threads(before)
     assert answers[0] == answers[1] == answers[2]
+
+
+class Turned(nn.Module):
+    """A norm whose result goes on through views that name its dims anew."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(8, 16, (3, 1), padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(16)
+        self.second = nn.Conv2d(16, 16, (3, 1), bias=False)
+
+    def forward(self, x: Any) -> Any:
+        y = self.norm(self.first(x)).permute(0, 2, 3, 1).permute(0, 3, 1, 2)
+        return self.second(y * 1.5)
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_gradients_that_come_through_views(trains: bool, native: list[str]) -> None:
+    plain, compiled = twins(lambda: Turned().train(trains))
+    x = torch.randn(5, 8, 13, 13).contiguous(memory_format=torch.channels_last)
+    compare_steps(plain, compiled, x)
+    assert "native_batch_norm_backward" in native
