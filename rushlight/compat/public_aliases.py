@@ -214,6 +214,12 @@ PUBLIC_ALIASES: dict[str, Entry] = {
         "*": ".fx.passes.optimization",
         **refuse(VENDOR, "MklSubgraph gen_mkl_autotuner modules_to_mkldnn use_mkl_length"),
     },
+    "torch.package": refuse(
+        "RL0001",
+        "Directory EmptyMatchError GlobGroup Importer ObjMismatchError ObjNotFoundError "
+        "OrderedImporter PackageExporter PackageImporter PackagingError find_file_dependencies "
+        "is_from_package sys_importer",
+    ),
     "torch.nested._internal.nested_tensor": {
         "NestedTensor": ".subclasses.jagged:JaggedTensor",
         **named(".subclasses.jagged", "nested_tensor_from_jagged"),

@@ -165,3 +165,17 @@ print(len(found), torch.return_types.max in found, all(issubclass(each, tuple) f
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.split() == ["67", "True", "True"], done.stderr
+
+
+def test_packages_of_code_and_data_are_refused_when_they_are_used():
+    code = """
+import rushlight.compat
+rushlight.compat.install()
+from torch.package import PackageExporter, PackageImporter
+try:
+    PackageImporter("model.pt")
+except NotImplementedError as error:
+    print(error.code)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "RL0001", done.stderr
