@@ -60,6 +60,11 @@ HELPER_ALIASES: dict[str, Entry] = {
         "_clip_grads_with_norm_": ".nn.utils.clip_grad:clip_grads_with_norm_",
         "_get_total_norm": ".nn.utils.clip_grad:get_total_norm",
     },
+    "torch.nn.parameter": {
+        **bare("_disabled_torch_function_impl", ".core.modes"),
+        "_ParameterMeta": ".core.parameter:ParameterType",
+    },
+    "torch._C": {"_is_tracing": ".jit:is_tracing"},
     "torch.nn.parallel.distributed": bare("_find_tensors"),
     "torch.optim.optimizer": _OPTIMISERS,
     "torch.optim.adam": _OPTIMISERS,
