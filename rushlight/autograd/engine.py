@@ -290,8 +290,8 @@ def execute(task: GraphTask, state: ThreadState) -> None:
         state.set_grad(task.create_graph)
         run_ready(task, state)
         task.current = None
-        if task.callbacks:
-            run_callbacks(task, state)
+        for callback in task.callbacks:  # one may add another, which then runs too
+            with_user_code(state, callback)
     except BaseException:
         if state.anomaly and task.current is not None:
             from rushlight.autograd.anomaly import report
@@ -427,12 +427,6 @@ class LeafMeta:
 
     def __init__(self, leaf: Any) -> None:
         self.output_metas = ((leaf._array.shape, leaf._dtype, None),)
-
-
-def run_callbacks(task: GraphTask, state: ThreadState) -> None:
-    # One may add another, which then runs too.
-    for callback in task.callbacks:
-        with_user_code(state, callback)
 
 
 def deliver(task: GraphTask, node: Any, number: int, grad: Any) -> None:
@@ -704,9 +698,8 @@ LEAF_LOCKS = tuple(threading.RLock() for _ in range(64))
 
 
 def accumulate(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> None:
-    """Note [Gradient ownership]: add to the leaf's `.grad`; the gradient itself is kept if it is
-    the engine's `sole`ly. torch: a leaf that requires none any more gets none."""
-    if not leaf._requires_grad:
+    """Note [Gradient ownership]: add to the leaf's `.grad`, or be it where `sole` says so."""
+    if not leaf._requires_grad:  # any more
         return
     own = leaf._autograd
     if own is None:

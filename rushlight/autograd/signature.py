@@ -196,6 +196,7 @@ class MatcherWriter:
         # (consumer, producer): the producer is the older one, and cannot be ready first.
         self.edges: set[tuple[str, str]] = set()
         self.leaves: list[str] = []
+        self.leaf_facts: list[Any] = []
         self.arrays: list[str] = []
 
     def constant(self, value: Any) -> str:
@@ -256,6 +257,7 @@ class MatcherWriter:
             name = f"l{len(self.places)}"
             self.places.append(name)
             self.leaves.append(name)
+            self.leaf_facts.append(edge)
             shape, dtype = [self.constant(fact) for fact in edge]
             self.lines.append(NEW_LEAF.format(name=name, shape=shape, dtype=dtype))
 
@@ -265,11 +267,15 @@ class MatcherWriter:
         for younger, older in pairwise(names):
             if (younger, older) not in self.edges:
                 self.refuse_if(f"{younger}.sequence_nr <= {older}.sequence_nr")
-        if len(self.leaves) == 2:
-            self.refuse_if(" is ".join(self.leaves))
-        elif len(self.leaves) > 2:
-            found = ", ".join([f"id({leaf})" for leaf in self.leaves])
-            self.refuse_if(f"len({{{found}}}) != {len(self.leaves)}")
+        alike: dict[Any, list[str]] = {}
+        for leaf, facts in zip(self.leaves, self.leaf_facts, strict=True):
+            alike.setdefault(facts, []).append(leaf)
+        for leaves in alike.values():
+            if len(leaves) == 2:
+                self.refuse_if(" is ".join(leaves))
+            elif len(leaves) > 2:
+                found = ", ".join([f"id({leaf})" for leaf in leaves])
+                self.refuse_if(f"len({{{found}}}) != {len(leaves)}")
 
     def tensor(self, source: str, shape: Any, dtype: Any, strides: Any, needs: bool) -> None:
         name = f"a{len(self.arrays)}"

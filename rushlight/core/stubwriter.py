@@ -693,6 +693,10 @@ def write_direct(
     layout = op.options.get("layout", op.kind.layout)
     if op.body is None and (layout == "value" or op.namespace != "aten"):
         return None
+    # Traces show calls as they were made: `dim=0` too, where that is the default.
+    defaults = [a for a in op._schema.arguments if a.has_default and not a.kwarg_only]
+    if op.body is None and defaults and not op.kind.is_direct(op) and not bound:
+        return None
     if op.list_positions and (op.body is not None or op.kind.is_direct(op)):
         return None
     if named and (op.body is not None or len(op.packet.candidates) != 1):

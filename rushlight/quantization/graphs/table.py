@@ -52,10 +52,10 @@ WEIGHTED: set[Any] = {
         for n in _DIMS
     ],
 }  # fmt: skip
-FUNCTIONS_WITH_WEIGHTS = each(
-    "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
-    functional, functions,
-) | public("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d")  # fmt: skip
+CONVOLUTIONS = " ".join([f"{name}{n}d" for name in ("conv", "conv_transpose") for n in _DIMS])
+FUNCTIONS_WITH_WEIGHTS = each(f"linear {CONVOLUTIONS}", functional, functions) | public(
+    CONVOLUTIONS
+)
 
 SUMS = {operator.add, operator.iadd, *public("add"), functions.add}
 PRODUCTS = {operator.mul, operator.imul, *public("mul"), functions.mul}
