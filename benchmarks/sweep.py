@@ -40,25 +40,23 @@ cores) with other work on it: single ratios move by a third from run to run, mea
 
 # Why ops may take more than three times torch's time.
 REASONS = {
-    "cholesky_ex": "the matrix is not definite: torch stops at its first minor, NumPy raises first",
-    "cholesky_inverse": "two triangular solves by general ones",
-    "kthvalue": "rows are sorted as a whole, for ties to have torch's places",
+    "cholesky_ex": "no definite matrix: torch stops at a minor, NumPy raises and loops follow",
+    "cholesky_inverse": "a triangular solve for the identity by loops over blocks, and a product",
+    "kthvalue": "rows are sorted as a whole",
     "cummax": "NumPy scans values, and a second pass finds their places",
-    "cummin": "as cummax",
+    "cummin": "NumPy scans values, and a second pass finds their places",
     "igamma": "series and fractions over whole arrays, in float64",
-    "igammac": "as igamma",
     "mvlgamma": "a logarithm of gamma for each half, in float64",
     "polynomial": "recurrences over whole arrays, one pass for each degree",
-    "linalg_lu": "the permutation is made as a matrix, the factors are copied twice",
-    "linalg_lstsq": "by way of NumPy's solver, which has other results",
-    "rot90": "NumPy copies backwards element by element",
-    "flip": "as rot90",
+    "linalg_lu": "the permutation is followed in Python, one pivot after the other",
+    "linalg_lstsq": "singular values for every driver, where torch's is a pivoted QR",
+    "rot90": "NumPy copies backwards one element after the other",
+    "flip": "NumPy copies backwards one element after the other",
     "max_pool2d": "maxima of whole arrays, one pass for each tap",
     "split": "a thousand results, each a Python object",
-    "unbind": "as split",
     "floor_divide": "remainders in float64, in several passes",
-    "remainder": "as floor_divide",
-    "fmod": "as floor_divide",
+    "remainder": "quotients in float64, in several passes",
+    "fmod": "quotients in float64, in several passes",
     "pow": "signs of negative bases in passes of their own",
     "group_norm": "geometry of groups in Python",
     "renorm": "norms, factors and the product, one pass each",
@@ -67,6 +65,7 @@ REASONS = {
     "cat": "lists of tensors in Python, and a view for each gradient",
     "empty_like": "Python that takes longer than malloc",
     "gelu": "erf in float64 where there is no native code",
+    "rrelu_with_noise": "a comparison, two products or choices and a copy, one pass each",
 }
 
 Run = Callable[[], Any]
