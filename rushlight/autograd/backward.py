@@ -360,11 +360,10 @@ def tensor_backward(
             one = np.empty(self._array.shape, self._dtype.np)
             one.fill(1)
             gradient = wrap(one, self._dtype)
-        keep_graph = bool(retain_graph)
         if not config.backward_programs or not run_known(
-            self._node, self._output_nr, gradient, keep_graph, LOCAL.state
+            self._node, self._output_nr, gradient, bool(retain_graph), LOCAL.state
         ):
-            run_root(self._node, self._output_nr, gradient, keep_graph)
+            run_root(self._node, self._output_nr, gradient, bool(retain_graph))
         return
     if type(self) is not Tensor:
         from rushlight.core.dispatch import try_function_override

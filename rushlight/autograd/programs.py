@@ -174,7 +174,7 @@ def run_program(
             node.release()
     alone = PROCESS.threads == 1
     held = []
-    for leaf, value, dtype in zip(leaves, answers, program.dtypes, strict=True):
+    for leaf, value, dtype in zip(leaves, answers, program.dtypes):
         if value is None:
             continue
         result = wrap(value, dtype)
