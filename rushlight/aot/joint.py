@@ -36,7 +36,7 @@ from rushlight.core import dispatch
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.functional import FunctionalMode, FunctionalTensor, ViewStep, take_geometry
 from rushlight.core.history import without_history
-from rushlight.core.node import output_meta
+from rushlight.core.node import GraphNode, output_meta
 from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import changed
@@ -561,8 +561,16 @@ def ends_of_functions(outputs: Sequence[Any], primals: Sequence[Any]) -> list[Gr
     gradients, so they run wherever they lead."""
     known = {primal.grad_fn for primal in primals}
     nodes = below([value.grad_fn for value in outputs if value.grad_fn is not None])
-    functions = below([node for node in nodes if isinstance(node, BackwardCFunction)])
-    return [GradientEdge(n, 0) for n in functions if not n.next_functions and n not in known]
+    called = [node for node in nodes if isinstance(node, BackwardCFunction)]
+    ends = [node for node in below(called) if not node.next_functions and node not in known]
+    for node in called:
+        if node.next_nodes and not any(node.next_nodes):
+            # It leads nowhere: a place for its gradient has it run all the same.
+            end = GraphNode()
+            end.output_metas = (None,)  # takes a gradient as it is
+            ends.append(end)
+            node.next_nodes = (end, *node.next_nodes[1:])
+    return [GradientEdge(node, 0) for node in ends]
 
 
 def below(roots: Iterable[Any]) -> list[Any]:

@@ -36,7 +36,7 @@ def near(*names):
 def test_names_are_ranked_by_place_meaning_and_words():
     found = near(
         "torch.nn.Lineer", "torch.nn.xavier_uniform_", "torch.nn.LayerNorm2d", "torch.tensorrt",
-        "torch.quantize_model", "torch.package.PackageImporter", "torch.hubs", "torch.nn.zzz",
+        "torch.quantize_model", "torch.package_model", "torch.hubs", "torch.nn.zzz",
         "torch.optim.AdamWW",
     )  # fmt: skip
     assert found["torch.nn.Lineer"][0] == "torch.nn.Linear"
@@ -44,7 +44,7 @@ def test_names_are_ranked_by_place_meaning_and_words():
     assert found["torch.nn.LayerNorm2d"] == ["torch.nn.LayerNorm"]
     assert found["torch.tensorrt"][0] == "torch.compile"
     assert "torch.float16" in found["torch.quantize_model"]
-    assert "torch.jit.save" in found["torch.package.PackageImporter"]
+    assert "torch.jit.save" in found["torch.package_model"]
     # By letters alone "hubs" would be near to "sub".
     assert found["torch.hubs"] == ["torch.hub"] and found["torch.nn.zzz"] == []
     assert found["torch.optim.AdamWW"][0] == "torch.optim.AdamW"

@@ -171,7 +171,7 @@ def test_state_has_the_names_of_the_model_that_wrappers_hold(alone):
 
 def test_options_of_state_that_nothing_would_follow_are_refused():
     assert StateDictOptions(full_state_dict=True, cpu_offload=True, strict=False).strict is False
-    for option in ("ignore_frozen_params", "broadcast_from_rank0", "flatten_optimizer_state_dict"):
+    for option in ("ignore_frozen_params", "flatten_optimizer_state_dict"):
         with pytest.raises(MissingFeature, match=option):
             StateDictOptions(**{option: True})
     with pytest.raises(MissingFeature, match="submodules"):

@@ -142,8 +142,16 @@ STAND_INS: dict[str, Any] = {
     "tolist": tolist,
     **{name: conversion(name, what) for name, what in CONVERSIONS.items()},
 }
+
+
+def own(name: str) -> Any:
+    """What Tensor has under a name. Asked for once, a promise gives way to what it stands for."""
+    getattr(Tensor, name)
+    return vars(Tensor)[name]
+
+
 # Tensor's own, while others stand in for them.
-OWN: dict[str, Any] = {name: vars(Tensor)[name] for name in STAND_INS}
+OWN: dict[str, Any] = {name: own(name) for name in STAND_INS}
 OWN_SHAPE: Any = OWN["shape"].fget
 OWN_CALL = Module.__call__
 

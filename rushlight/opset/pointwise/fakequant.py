@@ -472,9 +472,11 @@ def learnt_samples(make: Any) -> Any:
 
 def learnt_channel_samples(make: Any) -> Any:
     if make.dtype.is_floating_point:
-        scale = make(3, low=0.25, high=0.75)
-        yield sample(make(3, 4), scale, make(3, low=0.6, high=2.4), 0, 0, 7)
-        yield sample(make(2, 3), scale, make(3, low=0.6, high=2.4), 1, 0, 7, 0.5)
+        single = dtypes.float32
+        scale = make(3, low=0.25, high=0.75, dtype=single)
+        zero = make(3, low=0.6, high=2.4, dtype=single)
+        yield sample(make(3, 4), scale, zero, 0, 0, 7)
+        yield sample(make(2, 3), scale, zero, 1, 0, 7, 0.5)
 
 
 def learnt_element_samples(make: Any) -> Any:
