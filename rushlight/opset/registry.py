@@ -112,10 +112,22 @@ def public(name: str) -> Any:
         found = packet(name)
     except KeyError:
         return None
+    return make_stub(found, name, method=False) if is_public(found) else None
+
+
+def is_public(found: OpOverloadPacket) -> bool:
+    """Whether there is a function of a packet's name."""
     first = found.candidates[0] if found.candidates else next(iter(found.table.values()))
-    if not first.options.get("function", True):
-        return None
-    return make_stub(found, name, method=False)
+    return bool(first.options.get("function", True))
+
+
+def public_names() -> list[str]:
+    """The names of the public functions that ops are, of those that were loaded."""
+    return [
+        name
+        for name, found in list(PACKETS["aten"].items())
+        if not name.startswith("__") and is_public(found)
+    ]
 
 
 def registered(namespace: str = "aten") -> list[OpOverload]:
