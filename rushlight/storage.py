@@ -14,7 +14,7 @@ from rushlight.core.typedstorage import TypedStorage
 __all__ = [
     "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage",
     "ComplexFloatStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage",
-    "LongStorage", "ShortStorage", "TypedStorage", "UntypedStorage",
+    "LongStorage", "ShortStorage", "Storage", "TypedStorage", "UntypedStorage",
 ]  # fmt: skip
 
 
@@ -42,7 +42,7 @@ CharStorage = of_dtype(dtypes.int8)
 ComplexDoubleStorage = of_dtype(dtypes.complex128)
 ComplexFloatStorage = of_dtype(dtypes.complex64)
 DoubleStorage = of_dtype(dtypes.float64)
-FloatStorage = of_dtype(dtypes.float32)
+FloatStorage = Storage = of_dtype(dtypes.float32)
 HalfStorage = of_dtype(dtypes.float16)
 IntStorage = of_dtype(dtypes.int32)
 LongStorage = of_dtype(dtypes.int64)
