@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 from collections import OrderedDict
 
@@ -327,6 +328,48 @@ def test_load_state_dict():
     found = second.load_state_dict(state, strict=False)
     assert found == (["kept"], ["more"])
     assert repr(found) == "_IncompatibleKeys(missing_keys=['kept'], unexpected_keys=['more'])"
+
+
+@pytest.fixture
+def swapping():
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    yield
+    torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_loading_swaps_tensors_where_that_is_asked_for(swapping, assign):
+    module, state = Net(), Net().state_dict()
+    module.l1.weight.requires_grad_(False)
+    before = module.state_dict(keep_vars=True)
+    module.load_state_dict(state, assign=assign)
+    after = module.state_dict(keep_vars=True)
+    assert all(after[name] is before[name] for name in before)
+    assert all(torch.equal(after[name], state[name]) for name in state)
+    assert type(module.l1.weight) is nn.Parameter and not module.l1.weight.requires_grad
+    assert module.l2.weight.requires_grad
+    assert (module.l1.weight.data_ptr() == state["l1.weight"].data_ptr()) is assign
+
+
+def test_what_a_tensor_loads_has_to_be_a_new_tensor(swapping):
+    class Kept(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is torch.Tensor.module_load:
+                return args[1]
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    module = nn.Linear(2, 3, bias=False)
+    with pytest.raises(RuntimeError, match="While swapping the .*module_load returned one of"):
+        module.load_state_dict({"weight": torch.ones(3, 2).as_subclass(Kept)})
+
+
+def test_loading_leaves_no_cycles():
+    module = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    state = module.state_dict()
+    gc.collect()
+    module.load_state_dict(state)
+    assert gc.collect() == 0
 
 
 def test_load_state_dict_complains_of_everything_at_once():
