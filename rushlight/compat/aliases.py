@@ -51,7 +51,7 @@ _SYMBOLS = (
     "is_symbolic is_concrete_int is_concrete_float is_concrete_bool free_symbols has_free_symbols "
     "sym_and sym_or sym_eq has_static_value guarding_hint_or_throw optimization_hint "
     "has_symbolic_sizes_strides is_nested_int "
-    "free_unbacked_symbols has_free_unbacked_symbols CallMethodKey ConvertIntKey"
+    "free_unbacked_symbols has_free_unbacked_symbols CallMethodKey ConvertIntKey DivideByKey"
 )
 
 _PROXY = (
@@ -547,8 +547,15 @@ ALIASES: dict[str, Entry] = {
     "torch.export.graph_signature": ".export.signature",
     "torch.export.exported_program": {
         **same(".export.program", "ExportedProgram"),
-        **same(".export.signature", "ModuleCallEntry ModuleCallSignature"),
+        **same(".export.signature", "ModuleCallEntry ModuleCallSignature ConstantArgument"),
+        **same(".export.signature", "CustomObjArgument ExportGraphSignature InputKind InputSpec"),
+        **same(".export.signature", "OutputKind OutputSpec SymBoolArgument SymFloatArgument"),
+        **same(".export.signature", "SymIntArgument TensorArgument TokenArgument"),
+        "CustomDecompTable": ".export.decompositions:CustomDecompTable",
         **same(".export.decompositions", "default_decompositions"),
+    },
+    "torch.export._unlift": {
+        "_unlift_exported_program_lifted_states": ".export.unlift:unlift_program",
     },
     "torch.export.unflatten": {
         "InterpreterModuleDispatcher": REFUSES + "RL0017",

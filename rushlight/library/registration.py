@@ -17,7 +17,7 @@ from rushlight.base.errors import MissingFeature, error
 from rushlight.core import keys
 from rushlight.core.dispatch import torch_arguments
 from rushlight.core.op import OpOverload, OpOverloadPacket
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LAYER_FAKE, LOCAL, changed
 from rushlight.library import gradients
 from rushlight.opset import custom, registry
 
@@ -616,14 +616,17 @@ RUNNING = threading.local()
 
 
 def with_context(op: OpOverload, function: Any) -> Any:
-    """A fake implementation that finds its context with `get_ctx`."""
+    """A fake implementation that finds its context with `get_ctx`. What it makes of nothing is
+    fake as well, where there is a fake mode."""
 
     @functools.wraps(function)
     def fake(*args: Any, **kwargs: Any) -> Any:
-        before = get_ctx()
+        before, state = get_ctx(), LOCAL.state
         RUNNING.context = FakeContext(op)
+        excluded = state.excluded if state.fake is None else state.excluded & ~LAYER_FAKE
         try:
-            return function(*args, **kwargs)
+            with changed(excluded=excluded):
+                return function(*args, **kwargs)
         finally:
             RUNNING.context = before
 
