@@ -315,6 +315,41 @@ def test_jacobians_in_chunks(size):
         jacrev(f, chunk_size=0)
 
 
+class Counted(torch.autograd.Function):
+    """The identity, whose backward has a result that no batch can have."""
+
+    @staticmethod
+    def forward(x):
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, gradient):
+        assert len(gradient.nonzero()) == 1
+        return gradient
+
+
+def test_a_jacobian_in_single_rows_needs_no_batch():
+    assert torch.equal(jacrev(Counted.apply, chunk_size=1)(X), torch.eye(3))
+    with pytest.raises(RuntimeError, match="operators that can output dynamic shape"):
+        jacrev(Counted.apply, chunk_size=2)(X)
+
+
+def test_nodes_inside_of_grad_say_so():
+    names = []
+
+    def f(x):
+        names.append(Counted.apply(x).grad_fn.name())
+        return x.sum()
+
+    grad(f)(X)
+    assert names == ["CountedGeneratedBackward"]
+    assert Counted.apply(X.clone().requires_grad_()).grad_fn.name() == "CountedBackward"
+
+
 @pytest.mark.parametrize(
     "primals, tangents, kind, text",
     [
