@@ -202,7 +202,7 @@ ALIASES: dict[str, Entry] = {
         **same(".core.keys", "DispatchKey DispatchKeySet"),
         **bare(".core.keys", "_AutoDispatchBelowAutograd _AutoDispatchBelowADInplaceOrView"),
         **bare(".core.keys", "_ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard"),
-        **bare(".core.keys", "_DisableFuncTorch _ForceDispatchKeyGuard"),
+        **bare(".core.keys", "_ForceDispatchKeyGuard"),
         **same(".build", "has_lapack has_mkl has_openmp has_spectral"),
         **{f"_dispatch_{name}": f".library.dispatcher:{target}" for name, target in _DISPATCH},
         **same(".library.dispatcher", "parse_schema"),
