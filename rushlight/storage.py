@@ -26,6 +26,16 @@ class OfOneDtype(type):
     def __call__(cls, *wanted: Any, **options: Any) -> TypedStorage:
         return TypedStorage(*wanted, dtype=cls.dtype, **options)
 
+    def from_buffer(cls, buffer: Any, *arguments: Any, **options: Any) -> TypedStorage:
+        """A copy of a buffer's elements."""
+        held = UntypedStorage.from_buffer(buffer, *arguments, dtype=cls.dtype, **options)
+        return TypedStorage.over(held, cls.dtype)
+
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """The elements of a file; where `shared`, writes go to it."""
+        nbytes = size * cls.dtype.itemsize
+        return TypedStorage.over(UntypedStorage.from_file(filename, shared, nbytes), cls.dtype)
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return type(instance) is TypedStorage and instance.dtype is cls.dtype
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from rushlight.core.node import NodeHooks, autograd_state, retire_accumulator
 from rushlight.core.tensor import PLAIN, STATE, Tensor
 
 __all__ = ["attributes_of", "own_slots", "set_attributes", "swap_tensors"]
@@ -45,10 +46,28 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     for name, tensor in (("t1", t1), ("t2", t2)):
         if weakref.getweakrefs(tensor):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
-    # Classes of other slots cannot change places, which Python says in its own words.
+    if sorted(own_slots(type(t1))) != sorted(own_slots(type(t2))):
+        raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
+    leaves = [tensor for tensor in (t1, t2) if tensor._requires_grad and tensor._node is None]
+    for leaf in leaves:
+        retire_accumulator(leaf, refuse_swapped)
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
     for name in (*STATE, *own_slots(type(t1))):
         held = [getattr(tensor, name) if hasattr(tensor, name) else None for tensor in (t2, t1)]
         for tensor, value in zip((t1, t2), held, strict=True):
             setattr(tensor, name, value)
+    if leaves:
+        # Nodes recorded so far point to the objects, which are other tensors now.
+        states = autograd_state(t1), autograd_state(t2)
+        states[0].retired, states[1].retired = states[1].retired, states[0].retired
+        for state in states:
+            # Keeps the leaf off the paths that know no former accumulators.
+            state.hooks = state.hooks or NodeHooks()
+
+
+def refuse_swapped(grads: Any) -> None:
+    raise RuntimeError(
+        "Trying to execute AccumulateGrad node that was poisoned by swap_tensors: the graph was "
+        "recorded with a leaf that has been swapped since. Run forward again after the swap."
+    )

@@ -154,6 +154,9 @@ def as_float(value: Any) -> Any:
     if cls is int or isinstance(value, (np.integer, np.floating, int, float)):
         return float(value)
     if isinstance(value, Tensor) and value.dim() == 0 and value._dtype.category < 3:
+        if value._requires_grad:
+            # Its gradient would be lost.
+            raise Mismatch
         if PROCESS.special and (tracer := active_tracer()) is not None:
             return tracer.number(value)
         return value.item()

@@ -40,6 +40,7 @@ from rushlight.core.tensor import (
     wrap,
     wrap_strided,
 )
+from rushlight.core.typedstorage import TypedStorage
 from rushlight.symbolic.numbers import SymNumber
 
 if TYPE_CHECKING:
@@ -203,6 +204,14 @@ def array_of(data: Any, dtype: dtype | None, api: str) -> tuple[Any, dtype]:
         return (array if len(shape) == 1 else array.reshape(shape)), dtype
     if isinstance(data, (str, bytes)):
         raise TypeError(f"{api}(): invalid data type '{type(data).__name__}'")
+    if isinstance(data, (Storage, TypedStorage)):
+        of = getattr(data, "dtype", dtype or dtypes.int64)
+        if dtype is not None and of is not dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {dtype.scalar_type_name} or an UntypedStorage, but "
+                f"got {of.scalar_type_name}"
+            )
+        return legacy_single(data, of, of)._array.copy(), of
     if dtype is None:
         dtype = element_dtype(data)
     elif not isinstance(data, (int, float, complex, np.generic)) and not hasattr(data, "node"):
@@ -627,10 +636,16 @@ def legacy_single(first: Any, dtype: dtype | None, found: dtype) -> Any:
 
             return find_overload("aten", "alias", "default")(first)
         return first.detach() if first.requires_grad else first._alias()
-    if isinstance(first, Storage):
-        count = first.nbytes_ // found.itemsize
-        array = first.buffer[: count * found.itemsize].view(found.np)
-        return wrap_strided(array, found, first)
+    if isinstance(first, (Storage, TypedStorage)):
+        if isinstance(first, TypedStorage) and first.dtype is not found:
+            raise RuntimeError(
+                f"Expected a Storage of type {found.scalar_type_name} or an UntypedStorage, but "
+                f"got type {first.dtype.scalar_type_name} for argument 1 'storage'"
+            )
+        storage = first.untyped()
+        count = storage.nbytes_ // found.itemsize
+        array = storage.values()[: count * found.itemsize].view(found.np)
+        return wrap_strided(array, found, storage)
     if isinstance(first, str):
         raise TypeError("new(): invalid data type 'str'")
     if isinstance(first, np.ndarray) and first.ndim:

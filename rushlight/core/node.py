@@ -273,7 +273,8 @@ class AutogradState:
         self.hooks: NodeHooks | None = None
         self.post_accumulate: HookDict | None = None
         self.retains_grad = False
-        # Accumulators of before `retire_accumulator`: [sequence number, metas, weak reference].
+        # Accumulators of before `retire_accumulator`: [sequence number, metas, weak reference,
+        # prehook].
         self.retired: list[Any] | None = None
         self.detached_at = 0
         self.tangent: TangentSlot | None = None
@@ -297,17 +298,19 @@ def autograd_state(tensor: Tensor) -> AutogradState:
 MOST_RETIRED = 8
 
 
-def retire_accumulator(tensor: Tensor) -> None:
+def retire_accumulator(tensor: Tensor, prehook: Callable[[Any], Any] | None = None) -> None:
     """Called before a leaf takes other memory. Nodes recorded so far expect the shape it has now,
     also those that still point to the leaf itself (Note [Leaf edges]); later ones get a new
-    accumulator.
+    accumulator. Where gradients of the former must not arrive, `prehook` refuses them.
     """
     state = autograd_state(tensor)
     ref = state.accumulator
     node = ref() if ref is not None else None
     metas = (output_meta(tensor),) if node is None else node.output_metas
     kept = (state.retired or [])[1 - MOST_RETIRED :]
-    state.retired = [*kept, [next_sequence(), metas, None if node is None else ref]]
+    if node is not None and prehook is not None:
+        node.register_prehook(prehook)
+    state.retired = [*kept, [next_sequence(), metas, None if node is None else ref, prehook]]
     state.accumulator = None
     if state.hooks is None:
         # Keeps the leaf off the paths that know only its present shape.
@@ -326,6 +329,8 @@ def accumulator_for(tensor: Tensor, node: GraphNode) -> AccumulateGrad:
                 if found is None:
                     found = AccumulateGrad(tensor)
                     found.output_metas = entry[1]
+                    if entry[3] is not None:
+                        found.register_prehook(entry[3])
                     entry[2] = weakref.ref(found)
                 return found
     return accumulator(tensor)

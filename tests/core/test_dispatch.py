@@ -426,3 +426,16 @@ def test_a_class_may_leave_a_call_to_its_base():
 def test_gradcheck_of_a_wrapper():
     x = Recording(torch.ones(2, dtype=torch.float64), True)
     assert torch.autograd.gradcheck(lambda x: x * 2, (x,))
+
+
+def test_numbers_with_a_gradient_are_no_floats():
+    x, p = torch.ones(2), torch.tensor(0.5, requires_grad=True)
+    for call in (
+        lambda: torch.nan_to_num(x, p),
+        lambda: torch.nn.functional.layer_norm(x, (2,), eps=p),
+        lambda: torch.isclose(x, x, p),
+        lambda: x.clone().normal_(p, 1.0),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    assert torch.nan_to_num(x, p.detach()).tolist() == [1.0, 1.0]
