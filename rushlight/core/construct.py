@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +62,18 @@ def is_sequence(value: object) -> bool:
         return False
     if isinstance(value, np.ndarray):
         return value.ndim > 0
-    return isinstance(value, (list, tuple, range)) or (
-        isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    if isinstance(value, (list, tuple, range)):
+        return True
+    # What has a length and elements is one, whatever it calls itself.
+    return (
+        hasattr(cls, "__getitem__")
+        and hasattr(cls, "__len__")
+        and not isinstance(value, (str, bytes, Mapping, Storage, TypedStorage))
     )
+
+
+# Lists that hold themselves have no end.
+DEEPEST = 128
 
 
 def flatten(data: Any) -> tuple[list[Any], tuple[int, ...]]:
@@ -76,7 +85,14 @@ def flatten(data: Any) -> tuple[list[Any], tuple[int, ...]]:
         shape.append(len(first))
         if not shape[-1]:
             return [], tuple(shape)
-        first = first[0]
+        if len(shape) > DEEPEST:
+            raise ValueError(f"too many dimensions '{type(data).__name__}'")
+        try:
+            first = first[0]
+        except (TypeError, LookupError):
+            raise ValueError(
+                f"could not determine the shape of object type '{type(first).__name__}'"
+            ) from None
     flat = data if type(data) is list else list(data)
     for axis, length in enumerate(shape[1:], 1):
         for item in flat:

@@ -218,3 +218,11 @@ def test_coordinates_are_parts_of_one_tensor() -> None:
     assert rows.stride() == columns.stride() == (6, 2)
     assert columns.tolist() == [[1, 2, 3], [0, 1, 2]]
     assert rl.unravel_index(rl.tensor([0]), ()) == ()
+
+
+def test_wrong_arguments_of_unravel_index() -> None:
+    for indices, shape in ((rl.tensor(0.5), (2, 2)), (rl.tensor(1), rl.tensor([1, 2]))):
+        with pytest.raises(TypeError, match="expected '(indices|shape)' to be int"):
+            rl.unravel_index(indices, shape)
+    with pytest.raises(TypeError, match="expected 'shape' sequence to only contain ints"):
+        rl.unravel_index(rl.tensor(1), (1, 2.0))
