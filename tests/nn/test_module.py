@@ -372,6 +372,39 @@ def test_loading_leaves_no_cycles():
     assert gc.collect() == 0
 
 
+def test_parameters_whose_memory_becomes_of_another_kind_are_new_objects():
+    layer = nn.Linear(2, 2)
+    layer.weight.grad = torch.ones(2, 2)
+    weight, grad = layer.weight, layer.weight.grad
+    layer.to("meta")
+    assert layer.weight is not weight and type(layer.weight) is nn.Parameter
+    assert layer.weight.is_meta and layer.weight.grad.is_meta and layer.weight.requires_grad
+    assert not weight.is_meta and weight.grad is grad and not grad.is_meta
+    held = layer.weight
+    layer.to_empty(device="cpu")
+    assert layer.weight is not held and held.is_meta
+    held = layer.weight
+    assert layer.double().weight is held and held.dtype is torch.float64
+    layer._apply(lambda value: torch.eye(2).to_sparse())
+    assert layer.weight.layout is torch.sparse_coo and held.layout is torch.strided
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        held.data = torch.ones(2, 2, device="meta")
+
+
+def test_gradients_do_not_arrive_at_swapped_tensors(swapping):
+    layer = nn.Linear(2, 3)
+    weight, early = layer.weight, layer(torch.ones(2, 2))
+    layer.half()
+    assert layer.weight is weight and weight.dtype is torch.float16
+    with pytest.raises(RuntimeError, match="AccumulateGrad node that was poisoned by swap_tensors"):
+        early.sum().backward()
+    layer(torch.ones(2, 2, dtype=torch.float16)).sum().backward()
+    assert weight.grad.tolist() == [[2.0, 2.0]] * 3
+    layer.float()
+    layer(torch.ones(1, 2)).sum().backward()
+    assert weight.grad.tolist() == [[3.0, 3.0]] * 3
+
+
 def test_load_state_dict_complains_of_everything_at_once():
     net = Net()
     state = OrderedDict(net.state_dict())
