@@ -206,6 +206,7 @@ ALIASES: dict[str, Entry] = {
         **same(".build", "has_lapack has_mkl has_openmp has_spectral"),
         **{f"_dispatch_{name}": f".library.dispatcher:{target}" for name, target in _DISPATCH},
         **same(".library.dispatcher", "parse_schema"),
+        **same(".build", "has_lapack has_mkl has_openmp has_spectral"),
         "_get_schema": ".library.dispatcher:get_schema",
         "_overlaps": ".library.dispatcher:overlap",
         "_parse_dispatch_key": ".library.dispatcher:key_parse",

@@ -481,3 +481,22 @@ def test_functions_that_return_views_have_tangents():
     value, tangent = jvp(lambda x: First.apply(x) * x, (X,), (X,))
     assert value.tolist() == [1.0, 2.0, 3.0]
     assert tangent.tolist() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize("transform", ["grad", "jvp", "grad of grad"])
+def test_running_statistics_are_kept_inside_of_derivatives(transform):
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    mean, var = torch.zeros(3), torch.ones(3)
+
+    def f(x):
+        return torch.nn.functional.instance_norm(x, mean, var).square().sum()
+
+    if transform == "grad":
+        grad(f)(x)
+    elif transform == "jvp":
+        jvp(f, (x,), (x,))
+    else:
+        grad(lambda x: grad(f)(x).sum())(x)
+    assert torch.allclose(mean, torch.tensor([0.75, 1.15, 1.55]))
+    assert torch.allclose(var, torch.full((3,), 1.0667), atol=1e-4)
+    assert not mean.requires_grad
