@@ -183,7 +183,8 @@ class Storage:
         if self.buffer is None:
             # torch: a wrong call.
             raise NotImplementedError("Not available for 'meta' device type")
-        return self.buffer
+        found: Array = self.buffer
+        return found
 
     def clone(self) -> Storage:
         if self.buffer is None:
