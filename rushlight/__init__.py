@@ -192,8 +192,7 @@ def _find(name: str) -> Any:
 
 
 def _every_name() -> list[str]:
-    _families.load_all()
-    return [*_registry.PACKETS["aten"], *_FUNCTIONS]
+    return [*_registry.public_names(), *_FUNCTIONS]
 
 
 __getattr__, __dir__ = _namespace(__name__, modules=_SUBMODULES, make=_find, names=_every_name)

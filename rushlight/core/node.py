@@ -273,8 +273,7 @@ class AutogradState:
         self.hooks: NodeHooks | None = None
         self.post_accumulate: HookDict | None = None
         self.retains_grad = False
-        # Accumulators of before `retire_accumulator`: [sequence number, metas, weak reference,
-        # prehook].
+        # Accumulators of before `retire_accumulator`, see there.
         self.retired: list[Any] | None = None
         self.detached_at = 0
         self.tangent: TangentSlot | None = None
@@ -298,19 +297,31 @@ def autograd_state(tensor: Tensor) -> AutogradState:
 MOST_RETIRED = 8
 
 
-def retire_accumulator(tensor: Tensor, prehook: Callable[[Any], Any] | None = None) -> None:
+def retire_accumulator(tensor: Tensor) -> None:
     """Called before a leaf takes other memory. Nodes recorded so far expect the shape it has now,
     also those that still point to the leaf itself (Note [Leaf edges]); later ones get a new
-    accumulator. Where gradients of the former must not arrive, `prehook` refuses them.
+    accumulator.
     """
-    state = autograd_state(tensor)
-    ref = state.accumulator
+    add_retired(tensor, accumulator_of_now(tensor))
+
+
+def accumulator_of_now(tensor: Tensor, prehook: Callable[[Any], Any] | None = None) -> list[Any]:
+    """The accumulator of nodes recorded so far: a sequence number that is above theirs, what they
+    expect, the accumulator if there is one and a hook that runs before it."""
+    state = tensor._autograd
+    ref = None if state is None else state.accumulator
     node = ref() if ref is not None else None
-    metas = (output_meta(tensor),) if node is None else node.output_metas
-    kept = (state.retired or [])[1 - MOST_RETIRED :]
-    if node is not None and prehook is not None:
+    if node is None:
+        return [next_sequence(), (output_meta(tensor),), None, prehook]
+    if prehook is not None:
         node.register_prehook(prehook)
-    state.retired = [*kept, [next_sequence(), metas, None if node is None else ref, prehook]]
+    return [next_sequence(), node.output_metas, ref, prehook]
+
+
+def add_retired(tensor: Tensor, former: list[Any]) -> None:
+    """Nodes recorded before `former` was noted keep to it."""
+    state = autograd_state(tensor)
+    state.retired = [*(state.retired or [])[1 - MOST_RETIRED :], former]
     state.accumulator = None
     if state.hooks is None:
         # Keeps the leaf off the paths that know only its present shape.

@@ -372,3 +372,26 @@ def test_lists_that_hold_themselves_have_no_end():
     endless.append(endless)
     with pytest.raises(ValueError, match="too many dimensions 'list'"):
         rl.tensor(endless)
+
+
+def test_writes_to_the_data_of_a_wrapper_are_not_counted():
+    class Wrapper(rl.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = rl.Tensor._make_wrapper_subclass(cls, inner.size(), dtype=inner.dtype)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            inner = [value.inner if isinstance(value, cls) else value for value in args]
+            return cls(func(*inner, **(kwargs or {})))
+
+    x = Wrapper(rl.ones(2))
+    x.detach().add_(1)
+    assert x._version == 1
+    x.data.add_(1)
+    assert x._version == 1
+    assert x.inner.tolist() == [3.0, 3.0]
+    data = x.data
+    assert (data.add_(1)._version, x._version) == (1, 1)

@@ -11,8 +11,9 @@ from typing import Any
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
 from rushlight.jit.ir.constants import enumerated, type_of
-from rushlight.jit.ir.relations import without_facts
+from rushlight.jit.ir.relations import unify_all, without_facts
 from rushlight.jit.ir.types import ANY, NONE, TENSOR, DictType, ListType, TupleType, Type
+from rushlight.jit.objects.binding import CannotCast, cast_value
 from rushlight.jit.scripting.annotations import KNOWN_NAMES, UnknownAnnotation, type_from_annotation
 from rushlight.jit.unit import Instance
 
@@ -43,6 +44,19 @@ class Attributes:
     # Functions, scripted or to be compiled; and why the rest has no type.
     functions: dict[str, Any] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+
+    def held(self) -> dict[str, Any]:
+        """The values as compiled code holds them: containers and users' objects are copies."""
+        held = {}
+        for name, value in self.values.items():
+            try:
+                held[name] = cast_value(value, self.types[name])
+            except CannotCast as reason:
+                raise RuntimeError(
+                    f"Could not cast attribute '{name}' to type "
+                    f"{self.types[name].annotation_str}: {reason}"
+                ) from None
+        return held
 
     def key(self) -> Any:
         """What makes two modules of one class different for the compiler."""
@@ -199,6 +213,8 @@ def inferred_type(value: Any) -> tuple[Type | None, str]:
         return None, untyped(value, EMPTY[type(value)])
     type_ = without_facts(type_of(value))
     if has_any(type_):
+        type_ = type_with_objects(value)
+    if has_any(type_):
         return None, untyped(
             value,
             "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported "
@@ -206,6 +222,22 @@ def inferred_type(value: Any) -> tuple[Type | None, str]:
             f"{type(value).__name__}.",
         )
     return type_, ""
+
+
+def type_with_objects(value: Any) -> Type:
+    """The type of a value that may hold objects of users' classes; these are compiled."""
+    if isinstance(value, tuple):
+        return TupleType([type_with_objects(item) for item in value])
+    if isinstance(value, list):
+        return ListType(unify_all([type_with_objects(item) for item in value]) or ANY)
+    if isinstance(value, dict):
+        key = unify_all([without_facts(type_of(each)) for each in value])
+        held = unify_all([type_with_objects(each) for each in value.values()])
+        return DictType(key or ANY, held or ANY)
+    from rushlight.jit.scripting.classes import class_if_compilable
+
+    found = class_if_compilable(type(value))
+    return without_facts(type_of(value)) if found is None else found
 
 
 EMPTY = {list: "List trace inputs must have elements", dict: "Dictionary inputs must have entries"}
