@@ -21,7 +21,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry, ports
 from rushlight.core.binding import Mismatch, as_device, as_dtype
 from rushlight.core.determinism import unwritten_array
-from rushlight.core.device import cpu, device
+from rushlight.core.device import cpu, device, sparse_coo
 from rushlight.core.dispatch import call_function_mode, overridable
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
 from rushlight.core.history import mark_inference
@@ -765,10 +765,21 @@ def new_tensor(
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Any:
     """The legacy constructor of this tensor's type."""
+    if self.layout is sparse_coo and device(kwargs.pop("device", cpu)) == cpu:
+        return sparse_new(self._dtype, *args, **kwargs)
     return as_class(
         finish(legacy_array(Tensor, args, kwargs, self._dtype), None, False),
         Tensor,
     )
+
+
+def sparse_new(dtype: dtype, *args: Any) -> Any:
+    """A COO tensor of indices, values and sizes, or of sizes alone."""
+    sizes = args if args and isinstance(args[0], int) else args[0] if args else (0,)
+    if not isinstance(sizes, Tensor):
+        return find_overload("aten", "zeros", "default")(sizes, dtype=dtype, layout=sparse_coo)
+    overload = "indices" if len(args) == 2 else "indices_size"
+    return find_overload("aten", "sparse_coo_tensor", overload)(*args, dtype=dtype)
 
 
 Tensor.new_tensor = overridable(new_tensor)  # type: ignore[attr-defined]

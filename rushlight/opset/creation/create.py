@@ -456,7 +456,7 @@ def like_spec(
 
 empty_like_op = op(
     f"empty_like(Tensor self, *, {LIKE}) -> Tensor",
-    sparse=late("sparse.shape:zeros_like"),
+    sparse=late("sparse.shape:empty_like"),
     kind=CREATION,
     unwritten=True,
     method=False,
@@ -466,6 +466,7 @@ empty_like_op = op(
 )
 ones_like_op = op(
     f"ones_like(Tensor self, *, {LIKE}) -> Tensor",
+    sparse=late("sparse.shape:ones_like"),
     fill=1,
     kind=CREATION,
     method=False,
@@ -476,6 +477,7 @@ ones_like_op = op(
 )
 full_like_op = op(
     f"full_like(Tensor self, Scalar fill_value, *, {LIKE}) -> Tensor",
+    sparse=late("sparse.shape:full_like"),
     fill="fill_value",
     kind=CREATION,
     method=False,
