@@ -2,6 +2,11 @@
 # ruff: noqa: UP006, UP035, UP045
 
 import io
+import subprocess
+import sys
+from collections import OrderedDict
+from dataclasses import InitVar, dataclass, field
+from enum import Enum
 from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
@@ -297,3 +302,123 @@ def test_tensors_are_printed_as_torch_prints_them(capsys):
         "5\n[ CPULongType{} ]\n(1,.,.) = \n 0  1\n  2  3\n  4  5\n\n(2,.,.) = "
     )
     assert "Columns 1 to 11     0   1000   2000" in printed
+
+
+@dataclass(order=True)
+class Point:
+    x: float
+    y: float
+    power: InitVar[int] = 2
+    norm: Optional[Tensor] = None
+
+    def __post_init__(self, power: int):
+        self.norm = torch.tensor(self.x) ** power + torch.tensor(self.y) ** power
+
+
+@dataclass(frozen=True)
+class Frozen:
+    a: int
+    b: int = 3
+
+    def __eq__(self, other: "Frozen") -> bool:
+        return self.a == other.a
+
+
+@dataclass
+class Growing:
+    items: List[int] = field(default_factory=list)
+
+
+def test_dataclasses():
+    def norm(x: float, y: float, power: int):
+        return Point(x, y, power).norm
+
+    def compare(a: float, b: float, c: float, d: float):
+        p, q = Point(a, b, norm=None), Point(c, d)
+        return p == q, p < q, p <= q, p > q, p >= q
+
+    assert torch.jit.script(norm)(1.0, 2.0, 3).item() == 9
+    scripted = torch.jit.script(compare)
+    for args in ((1.0, 2.0, 1.0, 2.0), (1.0, 2.0, 1.0, 3.0), (2.0, 0.0, 1.0, 0.0)):
+        assert scripted(*args) == compare(*args)
+
+    def frozen(a: int) -> Tuple[bool, Frozen]:
+        return Frozen(a) == Frozen(a, 9), Frozen(a)
+
+    same, made = torch.jit.script(frozen)(1)
+    assert same and type(made) is Frozen and (made.a, made.b) == (1, 3)
+    with pytest.raises(NotImplementedError, match="Default factory initializers"):
+        torch.jit.script(Growing)
+
+
+class Color(Enum):
+    RED = "red"
+    GREEN = "green"
+
+
+class Tensors(Enum):
+    A = torch.tensor(0)
+
+
+class Paints(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.color = Color.RED
+        self.palette = [Color.RED, Color.GREEN]
+
+    def forward(self):
+        return self.color, self.color.name, [each.value for each in self.palette]
+
+
+def test_enumerations_as_attributes():
+    scripted = torch.jit.script(Paints())
+    assert "Enum<__torch__." in str(scripted.graph)
+    assert scripted() == (Color.RED, "RED", ["red", "green"])
+    assert scripted.color is Color.RED
+
+    def refused(a: Tensors):
+        return a.name
+
+    with pytest.raises(RuntimeError, match="Cannot create Enum with value type 'Tensor'"):
+        torch.jit.script(refused)
+
+
+def test_units_from_indented_text():
+    unit = torch.jit.CompilationUnit(
+        """
+        def program(x: int) -> int:
+            return x + 1
+        """
+    )
+    assert unit.program(1) == 2
+
+
+def test_ordered_dicts_are_dicts():
+    def program() -> Dict[int, int]:
+        return OrderedDict([(1, 2), (2, 3), (1, 4)])
+
+    assert torch.jit.script(program)() == {1: 4, 2: 3}
+
+
+def test_isinstance_outside_of_programs():
+    with pytest.raises(RuntimeError, match="must be a type or a tuple of types"):
+        torch.jit.isinstance(2, [int, List[str]])
+    with pytest.warns(UserWarning, match="inner type of a container is lost"):
+        assert torch.jit.isinstance([], List[int])
+    with pytest.raises(RuntimeError, match="Attempted to use Dict without contained types"):
+        torch.jit.isinstance({}, Dict)
+
+
+def test_keys_of_shared_dicts_have_their_type():
+    shared = torch.jit.script({1: 2})
+    with pytest.raises(KeyError):
+        _ = "a" in shared
+    with pytest.raises(KeyError):
+        shared["a"]
+    with pytest.raises(TypeError):
+        del shared["a"]
+
+
+def test_the_first_name_of_jit_may_be_any():
+    program = "import rushlight as torch; torch.jit.CompilationUnit('def f(x): return x')"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -148,8 +148,19 @@ def isinstance_(obj: Any, target_type: Any) -> bool:
     """`isinstance` that also knows `List[int]` and the like."""
     from rushlight.jit.runtime.values import has_type
 
+    if isinstance(target_type, list | dict | set):
+        raise RuntimeError(
+            "The second argument to `torch.jit.isinstance` must be a type or a tuple of types"
+        )
     targets = target_type if isinstance(target_type, tuple) else (target_type,)
     types = [check_type(each) or type_from_annotation(each) for each in targets]
+    if isinstance(obj, list | dict | tuple) and not obj:
+        warnings.warn(
+            "The inner type of a container is lost when calling torch.jit.isinstance in eager "
+            "mode. For example, List[int] would become list and therefore falsely return True for "
+            "List[float] or List[str].",
+            stacklevel=2,
+        )
     return has_type(obj, types)
 
 
