@@ -203,8 +203,10 @@ ALIASES: dict[str, Entry] = {
         **bare(".core.keys", "_AutoDispatchBelowAutograd _AutoDispatchBelowADInplaceOrView"),
         **bare(".core.keys", "_ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard"),
         **bare(".core.keys", "_ForceDispatchKeyGuard"),
+        **same(".build", "has_lapack has_mkl has_openmp has_spectral"),
         **{f"_dispatch_{name}": f".library.dispatcher:{target}" for name, target in _DISPATCH},
         **same(".library.dispatcher", "parse_schema"),
+        **same(".build", "has_lapack has_mkl has_openmp has_spectral"),
         "_get_schema": ".library.dispatcher:get_schema",
         "_overlaps": ".library.dispatcher:overlap",
         "_parse_dispatch_key": ".library.dispatcher:key_parse",
@@ -218,6 +220,9 @@ ALIASES: dict[str, Entry] = {
         "_RestorePythonTLSSnapshot": ".core.modes:enable_reentrant_dispatch",
         "_DisableAutocast": ".amp:DisableAutocast",
         "_are_functorch_transforms_active": ".func.nesting:has_levels",
+        "_DisableFuncTorch": ".func.nesting:without_levels",
+        **bare(".func.nesting", "_debug_only_display_vmap_fallback_warnings"),
+        **bare(".func.nesting", "_debug_only_are_vmap_fallback_warnings_enabled"),
         **bare(_OURS, "_get_accelerator _get_default_device _get_privateuse1_backend_name"),
         **bare(_OURS, "_is_alias_of _is_torch_function_mode_enabled"),
         **bare(".base.logs", "_log_api_usage_once _log_api_usage_metadata"),
@@ -268,6 +273,7 @@ ALIASES: dict[str, Entry] = {
     "torch.autograd.gradcheck": ".autograd.checking",
     "torch.autograd._functions": {"Resize": ".autograd.function:Resize"},
     "torch.autograd._functions.tensor": {"Resize": ".autograd.function:Resize"},
+    "torch.autograd.function": bare(".autograd.function", "_SingleLevelFunction"),
     "torch.autograd.variable": {"Variable": ".autograd:Variable"},
     # ------------------------------------------------------------ torch.utils
     "torch.utils._pytree": ".base.pytree",
@@ -451,6 +457,7 @@ ALIASES: dict[str, Entry] = {
         "*": ".func",
         **bare(".func.nesting", "_wrap_for_grad _unwrap_for_grad"),
         "get_unwrapped": ".func.unwrapping:unwrapped",
+        **bare(".func.checks", "_slice_argnums"),
     },
     "torch._functorch.functional_call": {
         **same(".func", "functional_call stack_module_state"),
@@ -462,7 +469,11 @@ ALIASES: dict[str, Entry] = {
     "torch._functorch.python_key": {"make_fx": ".aot.tracing:make_fx"},
     "torch._functorch.compilers": {"*": ".aot.compilers"},
     "torch._functorch.einops": {"rearrange": ".func:rearrange"},
-    "torch._functorch.utils": {"unwrap_dead_wrappers": ".func.unwrapping:unwrap_dead_wrappers"},
+    "torch._functorch.utils": {
+        "unwrap_dead_wrappers": ".func.unwrapping:unwrap_dead_wrappers",
+        # torch: lifts a refusal of `_SingleLevelFunction` inside of transforms.
+        "enable_single_level_autograd_function": "contextlib:nullcontext",
+    },
     "torch._functorch.pyfunctorch": {
         **same(".func.nesting", "TransformType RandomnessType"),
         "retrieve_current_functorch_interpreter": ".func.nesting:find_innermost",
@@ -491,7 +502,12 @@ ALIASES: dict[str, Entry] = {
         "is_dead_tensor_wrapper": ".func.unwrapping:is_dead",
         "unwrap_if_dead": ".func.unwrapping:unwrap_if_dead",
         "maybe_get_level": ".func.unwrapping:level_of",
-        "dlevel": ".func.unwrapping:level_of",
+        "dlevel": ".func.unwrapping:depth_of",
+        **bare(
+            ".func.nesting",
+            "_set_vmap_fallback_enabled _is_vmap_fallback_enabled "
+            "_set_vmap_fallback_warning_enabled",
+        ),
         "maybe_get_bdim": ".func.unwrapping:batch_axis",
     },
     "functorch": {

@@ -10,7 +10,7 @@ import functools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from rushlight.base.naming import typename
 from rushlight.core import ports
@@ -21,7 +21,7 @@ from rushlight.core.hooks import HookDict, OwnedHook, RemovableHandle
 from rushlight.core.parameter import Parameter, clear_gradient
 from rushlight.core.tensor import Tensor, TensorType, set_requires_grad
 from rushlight.nn.conversion import convert_parameters
-from rushlight.nn.loading import load_value
+from rushlight.nn.loading import _IncompatibleKeys, load_tree, load_value
 from rushlight.nn.registration import (
     BUFFER_HOOKS,
     MODULE_HOOKS,
@@ -62,23 +62,6 @@ class Buffer(Tensor, metaclass=BufferType):
         made.persistent = persistent
         made._is_buffer = True
         return made
-
-
-class _IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` found missing and unexpected."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-    def __repr__(self) -> str:
-        if not self.missing_keys and not self.unexpected_keys:
-            return "<All keys matched successfully>"
-        return (
-            f"_IncompatibleKeys(missing_keys={self.missing_keys}, "
-            f"unexpected_keys={self.unexpected_keys})"
-        )
-
-    __str__ = __repr__
 
 
 GLOBAL_FORWARD_HOOKS: HookDict = HookDict()
@@ -694,28 +677,8 @@ class Module:
         unexpected: list[str] = []
         errors: list[str] = []
         metadata = getattr(state_dict, "_metadata", None) or {}
-        values = OrderedDict(state_dict)
-
-        def load(module: Module, values: dict[str, Any], prefix: str) -> None:
-            local = dict(metadata.get(prefix[:-1], {}))
-            if assign:
-                local["assign_to_params_buffers"] = True
-            module._load_from_state_dict(values, prefix, local, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    inner = f"{prefix}{name}."
-                    its = {key: value for key, value in values.items() if key.startswith(inner)}
-                    load(child, its, inner)
-            found = _IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, found) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not "
-                        "expected to return new values, if incompatible_keys need to be modified, "
-                        "it should be done inplace."
-                    )
-
-        load(self, values, "")
+        found = _IncompatibleKeys(missing, unexpected)
+        load_tree(self, OrderedDict(state_dict), "", metadata, assign, found, errors)
         if strict:
             if unexpected:
                 shown = ", ".join(f'"{key}"' for key in unexpected)
@@ -728,7 +691,7 @@ class Module:
             raise RuntimeError(
                 f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{joined}"
             )
-        return _IncompatibleKeys(missing, unexpected)
+        return found
 
     def __setstate__(self, state: Any) -> None:
         self.__dict__.update(state)

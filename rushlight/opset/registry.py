@@ -112,21 +112,22 @@ def public(name: str) -> Any:
         found = packet(name)
     except KeyError:
         return None
-    return make_stub(found, name, method=False) if is_public(found) else None
+    return make_stub(found, name, method=False) if is_function(found) else None
 
 
-def is_public(found: OpOverloadPacket) -> bool:
-    """Whether there is a function of a packet's name."""
+def is_function(found: OpOverloadPacket) -> bool:
+    """Whether an op is a public function too, not only a method or a name below `torch.ops`."""
     first = found.candidates[0] if found.candidates else next(iter(found.table.values()))
     return bool(first.options.get("function", True))
 
 
 def public_names() -> list[str]:
-    """The names of the public functions that ops are, of those that were loaded."""
+    """The names that `public` answers, of all ops."""
+    families.load_all()
     return [
         name
-        for name, found in list(PACKETS["aten"].items())
-        if not name.startswith("__") and is_public(found)
+        for name, found in PACKETS["aten"].items()
+        if not name.startswith("__") and is_function(found)
     ]
 
 
