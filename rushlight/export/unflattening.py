@@ -85,7 +85,8 @@ class InterpreterModuleDispatcher(Module):
         super().__init__()
         # State and modules are those of the first call; all calls share them.
         vars(self).update({name: value for name, value in vars(members).items() if name in OWN})
-        vars(self)["calls"] = calls
+        # In a tuple, so that they are no modules of this one.
+        self.calls = tuple(calls)
         self.next = 0
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -95,7 +96,7 @@ class InterpreterModuleDispatcher(Module):
 
     def call_modules(self) -> list[Module]:
         """The module of each call."""
-        return self.calls
+        return list(self.calls)
 
 
 class UnflattenedModule(InterpreterModule):
