@@ -242,6 +242,17 @@ ALIASES: dict[str, Entry] = {
         **bare(_SELFTEST, "_test_warn_in_autograd"),
         "pad_sequence": ".nn.utils.rnn:pad_sequence",
         "_parse_to": ".nn.module:parse_to",
+        # Operators that torch.nn.functional has under other names.
+        **same(
+            ".opset.functions",
+            "_upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d "
+            "_upsample_nearest_exact2d _upsample_nearest_exact3d col2im cross_entropy_loss gelu_ "
+            "hardsigmoid_ hardswish_ im2col log_sigmoid mish_ nll_loss_nd nll_loss2d "
+            "reflection_pad1d reflection_pad2d reflection_pad3d relu6_ replication_pad1d "
+            "replication_pad2d replication_pad3d rrelu_with_noise silu_ upsample_bicubic2d "
+            "upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d "
+            "upsample_nearest3d upsample_trilinear3d",
+        ),
         "*": ".nn.functional",
     },
     "torch._C._linalg": {"*": ".linalg"},
