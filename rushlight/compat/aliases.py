@@ -358,7 +358,11 @@ ALIASES: dict[str, Entry] = {
         **absent("FunctionalTensorMode"),
     },
     "torch.fx._pytree": ".graph.specs",
-    "torch.fx._symbolic_trace": ".fx.tracing",
+    "torch.fx._symbolic_trace": {
+        "*": ".fx.tracing",
+        "_wrapped_fns_to_patch": ".fx.tracing:WRAPPED_FUNCTIONS",
+        "_wrapped_methods_to_patch": ".fx.tracing:WRAPPED_METHODS",
+    },
     "torch.fx.graph_module": {
         **bare(".fx.graph_module", "_assign_attr _copy_attr _get_attr"),
         "_CodeOnlyModule": ".fx.graph_module:StateHolder",
