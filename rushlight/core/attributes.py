@@ -58,12 +58,13 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     for name, tensor in (("t1", t1), ("t2", t2)):
         if weakref.getweakrefs(tensor):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
+    if sorted(own_slots(type(t1))) != sorted(own_slots(type(t2))):
+        raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
     former = [
         (tensor, accumulator_of_now(tensor, refuse_gradient))
         for tensor in (t1, t2)
         if tensor._requires_grad and tensor._node is None
     ]
-    # Classes of other slots cannot change places, which Python says in its own words.
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
     for name in (*STATE, *own_slots(type(t1))):

@@ -258,13 +258,6 @@ class AutoDispatchBelowADInplaceOrView(AutoDispatchBelowAutograd):
     """The same: what writes and views leave behind is kept by autograd here."""
 
 
-class DisableFuncTorch(KeyGuard):
-    """Calls made under it pass the levels of transforms by."""
-
-    def __init__(self) -> None:
-        super().__init__(LAYER_TRANSFORMS)
-
-
 class IncludeDispatchKeyGuard(KeyGuard):
     """The keys are passed again under it, where a guard outside excluded them."""
 

@@ -453,10 +453,10 @@ class Tensor(metaclass=TensorType):
     @property
     def data(self) -> Any:
         if type(self) is not Tensor and type(self) not in PLAIN:
-            from rushlight.core.dispatch import dispatches
+            from rushlight.core.dispatch import data_of, dispatches
 
             if dispatches(type(self)) and not self.handling_layer:
-                return self.detach()
+                return data_of(self)
             return self._alias(share_counter=False).as_subclass(type(self))
         return self._alias(share_counter=False)
 

@@ -15,7 +15,9 @@ from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
+from rushlight.core.levels import Level
 from rushlight.core.op import Tag
+from rushlight.core.state import LOCAL
 from rushlight.core.tensor import strides_of
 from rushlight.opset.heavy import heavy_kernels
 from rushlight.opset.kinds import OPAQUE, Spec
@@ -441,8 +443,19 @@ def instance_norm(
     for running, each in ((running_mean, repeated[2]), (running_var, repeated[3])):
         if running is not None and use_input_stats:
             assert each is not None
-            running.copy_(each.view((batch, channels)).mean(0))
+            keep_statistics(running, each.view((batch, channels)).mean(0))
     return result.view(sizes)
+
+
+def keep_statistics(running: Any, found: Any) -> None:
+    """Write to running statistics, below all levels of derivatives that do not know them: nothing
+    is differentiated through them."""
+    levels = LOCAL.state.transforms
+    level = levels[-1] if levels else None
+    if isinstance(level, Level) and not level.is_own(running):
+        level.run(keep_statistics, running, level.lower(found))
+    else:
+        running.copy_(found)
 
 
 instance_norm.samples = lambda make: [
