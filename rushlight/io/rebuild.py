@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core.attributes import own_slots
 from rushlight.core.device import device, layout
 from rushlight.core.device import meta as META
 from rushlight.core.interop import rebuild_tensor
@@ -253,6 +254,11 @@ def rebuild_from_type(function: Any, cls: Any, args: Any, state: Any) -> Any:
     else:
         is_own = target not in (Tensor, Parameter)
         set_attributes(made, state, allowed_by_class if is_own else allowed_for_all)
+        slots = state[1] if is_own and type(state) is tuple and len(state) == 2 else None
+        for name, value in slots.items() if type(slots) is dict else ():
+            if name not in own_slots(target):
+                raise fail(f"a {shown(cls)} has no slot {shown(name)}")
+            setattr(made, name, value)
     return made
 
 
