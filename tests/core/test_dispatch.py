@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 
 import rushlight as torch
@@ -426,3 +428,25 @@ def test_a_class_may_leave_a_call_to_its_base():
 def test_gradcheck_of_a_wrapper():
     x = Recording(torch.ones(2, dtype=torch.float64), True)
     assert torch.autograd.gradcheck(lambda x: x * 2, (x,))
+
+
+@pytest.mark.parametrize("name", ["sub", "truediv", "floordiv", "pow", "matmul", "mod", "lshift"])
+def test_operators_that_one_operand_declines_ask_the_other(name):
+    class Declines(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    reflected = getattr(torch.Tensor, f"__r{name}__")
+
+    class Reflects(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return -1 if func is reflected else NotImplemented
+
+    call = getattr(operator, name)
+    assert call(Declines(), Reflects()) == -1
+    with pytest.raises(TypeError, match="unsupported operand type"):
+        call(Declines(), Declines())
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.add'"):
+        torch.add(Declines(), Declines())
