@@ -245,6 +245,11 @@ def interface(cls: Any) -> Any:
 
     if not inspect.isclass(cls):
         raise RuntimeError("interface must be applied to a class")
+    if len(cls.mro()) != (3 if issubclass(cls, Module) else 2):
+        raise RuntimeError(
+            "TorchScript interface does not support inheritance yet. Please directly inherit from "
+            "'object' or 'nn.Module'."
+        )
     type_ = InterfaceType(PYTHON_UNIT.claim(qualified_name(cls)), issubclass(cls, Module))
     source = source_of(cls)
     (node,) = [each for each in parse_text(source).body if isinstance(each, ast.ClassDef)]
