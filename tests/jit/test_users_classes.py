@@ -40,6 +40,11 @@ class Account:
         amounts: List[int] = []
         return cls(owner, amounts)
 
+    @staticmethod
+    def put_of(account: "Account", amount: int) -> "Account":
+        account.put(amount)
+        return account
+
     @torch.jit.unused
     def report(self, to: object, **options) -> int:
         return 1
@@ -602,3 +607,15 @@ def test_meta_tensors_go_to_files():
     buffer.seek(0)
     weight = torch.jit.load(buffer).weight
     assert weight.is_meta and weight.shape == (3, 2) and weight.dtype is torch.float32
+
+
+class Opens(nn.Module):
+    def forward(self, name: str):
+        return Account.empty(name).put_of(Account.empty("other"), 3).owner
+
+
+def test_static_methods_go_to_files():
+    buffer = io.BytesIO()
+    torch.jit.save(torch.jit.script(Opens()), buffer)
+    buffer.seek(0)
+    assert torch.jit.load(buffer)("a") == "other"

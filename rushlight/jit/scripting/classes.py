@@ -205,7 +205,10 @@ class ClassCompiler:
         def define(made: Function) -> None:
             define_function(made, parsed, resolver)
 
-        made = Function(f"{self.type.dotted}.{node.name}", define=define, unit=PYTHON_UNIT)
+        # In files it stands beside the class, not in it.
+        package = self.type.dotted.rpartition(".")[0]
+        name = PYTHON_UNIT.claim(f"{package}.{node.name}")
+        made = PYTHON_UNIT.add_function(Function(name, define=define))
         self.type.static_methods[node.name] = made
 
     def add_property(
