@@ -11,6 +11,7 @@ import rushlight as torch
 from rushlight.base.config import config
 from rushlight.codegen import driver
 from rushlight.codegen.steps import Native
+from rushlight.compiler import compiling
 
 pytest.importorskip("llvmlite")
 
@@ -27,6 +28,7 @@ def private_cache(tmp_path: Any) -> Iterator[None]:
 @pytest.fixture
 def native(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of native steps of graphs that are compiled."""
+    compiling.reset()
     names: list[str] = []
     plain = driver.scheduled
 

@@ -334,6 +334,8 @@ class TracedModule(ScriptModule):
 class TopLevelTracedModule(TracedModule):
     """What `trace(module, inputs)` gives."""
 
+    _disable_script_meta = True
+
     @property
     def forward(self) -> Any:
         return self._actual_script_module.forward
