@@ -655,6 +655,8 @@ class CompiledCode:
         if handler is not None:
             targets.append(handler.target)
         live = {s for target in targets for s in breaks.live_slots(d, target, bound)}
+        if "__class__" in self.code.co_freevars and 0 in frame.slots:
+            live.add(0)  # `super()` reads it
         slots = sorted(live - self.free_slots(d))
         resumes = [self.resume_at(way, slots, rest if choose is None else []) for way in exits]
         values = [x.error if isinstance(x, Handled) else x for x in keep if x is not NULL]

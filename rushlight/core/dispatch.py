@@ -617,6 +617,13 @@ def call_subclass(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> 
     raise nobody_handles(op, "__torch_dispatch__", None, classes)
 
 
+def data_of(tensor: Tensor) -> Any:
+    """A tensor that its class detaches; it counts the writes to it by itself."""
+    found = tensor.detach()
+    found._counter = None if found._counter is tensor._counter else found._counter
+    return found
+
+
 def torch_arguments(
     op: OpOverload, args: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:

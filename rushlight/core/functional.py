@@ -711,6 +711,7 @@ class FunctionalLevel(FunctionalMode):
     """`functionalize` as a transform: values are tensors of the levels below, which record what is
     computed with them. Views and writes are followed here alone."""
 
+    transform = "Functionalize"
     plain = False
 
     def __init__(self) -> None:

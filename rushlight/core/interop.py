@@ -52,12 +52,10 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The tensor's memory as an ndarray; with force=True a copy where it cannot be shared."""
     layout = self.layout
     if layout.name != "strided":
-        if not force:
-            raise TypeError(
-                f"can't convert {LAYOUT_NAMES.get(layout.name, layout.name)} layout tensor to "
-                "numpy. Use Tensor.to_dense() first."
-            )
-        return self.to_dense().numpy(force=True)
+        raise TypeError(
+            f"can't convert {LAYOUT_NAMES.get(layout.name, layout.name)} layout tensor to numpy. "
+            "Use Tensor.to_dense() first."
+        )
     if self._array is None:
         raise TypeError(
             f"can't convert {self.device.type} device type tensor to numpy. Use Tensor.cpu() to "

@@ -18,6 +18,7 @@ from typing import Any
 from rushlight.base.errors import CheckpointError, error
 from rushlight.core import dtype as dtypes
 from rushlight.core.device import device, layout
+from rushlight.core.fake import FakeTensor
 from rushlight.core.hooks import HookDict
 from rushlight.core.parameter import Parameter
 from rushlight.core.size import Size
@@ -201,7 +202,8 @@ def reduced(tensor: Any) -> Any:
         return quantized.parts_of(tensor, store, named)
     function, args = plain_parts(tensor)
     attributes = dict(tensor.__dict__)
-    if isinstance(tensor, Parameter):
+    # A parameter of another class is a tensor of that class with a mark.
+    if issubclass(type(tensor), Parameter):
         hooks: OrderedDict[Any, Any] = OrderedDict()
         data = Rebuilt(function, args)
         if attributes:
@@ -230,13 +232,18 @@ class Rebuilt:
 
 
 def plain_parts(tensor: Any) -> tuple[TorchName, tuple[Any, ...]]:
+    args: tuple[Any, ...]
     wants = bool(tensor.requires_grad)
     if tensor.layout.name != "strided":
         return sparse_parts(tensor)
     if tensor._array is None:
+        if wraps_others(type(tensor)):
+            place = tuple(tensor.shape), strides_of(tensor), int(tensor._offset)
+            args = (type(tensor), tensor.dtype, *place, tensor.layout, tensor.device, wants)
+            return named("torch._utils", "_rebuild_wrapper_subclass"), args
         if tensor.device.type != "meta":
             raise error("RL0905", type=type(tensor).__name__)
-        args: tuple[Any, ...] = (tensor.dtype, tuple(tensor.shape), strides_of(tensor), wants)
+        args = (tensor.dtype, tuple(tensor.shape), strides_of(tensor), wants)
         return named("torch._utils", "_rebuild_meta_tensor_no_storage"), args
     dtype = tensor.dtype
     hooks: OrderedDict[Any, Any] = OrderedDict()
@@ -250,6 +257,12 @@ def plain_parts(tensor: Any) -> tuple[TorchName, tuple[Any, ...]]:
         args = (*args, bits)
     version = "_rebuild_tensor_v3" if untyped else "_rebuild_tensor_v2"
     return named("torch._utils", version), args
+
+
+def wraps_others(cls: type) -> bool:
+    """Whether tensors of a class have their values in attributes."""
+    own = getattr(cls, "__torch_dispatch__", None)
+    return own is not Tensor.__torch_dispatch__ and not issubclass(cls, FakeTensor)
 
 
 def sparse_parts(tensor: Any) -> tuple[TorchName, tuple[Any, ...]]:

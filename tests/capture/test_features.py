@@ -59,7 +59,7 @@ FEWER = {
     # Modules that are made in the function, and copies of their tables, break the graph.
     "p_sequential_slice": [2],
     "p_state_dict": [1],
-    "p_loss": [1, 2],
+    "p_loss": [3],
     "p_module_in_function": [1],
     # An error of the program: PyTorch's graph has the hook.
     "p_backward_hook": [1],

@@ -13,6 +13,8 @@ from rushlight.base.config import config
 from rushlight.codegen import driver
 from rushlight.codegen.reports import memory_report
 from rushlight.codegen.steps import Native
+from rushlight.compiler import compiling
+from rushlight.compiler.graphcache import FxGraphCache
 
 pytest.importorskip("llvmlite")
 
@@ -29,6 +31,7 @@ def private_cache(tmp_path: Any) -> Iterator[None]:
 @pytest.fixture
 def native(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of native steps of graphs that are compiled."""
+    compiling.reset()
     names: list[str] = []
     plain = driver.scheduled
 
@@ -273,25 +276,35 @@ def test_segments_run_steps_as_calls_of_them_do(monkeypatch: pytest.MonkeyPatch)
     alone, together = make(), make()
     together.load_state_dict(alone.state_dict())
     before = torch.get_num_threads()
-    try:
-        # Fewer threads, and more, than there were when they were compiled.
-        torch.set_num_threads(2)
+    prepared, prepare = [], Native.prepare
+
+    def noted(*args: Any) -> bool:
+        prepared.append(prepare(*args))
+        return prepared[-1]
+
+    def answers(model: Any, preparing: Callable[..., bool]) -> list[list[bytes]]:
+        compiling.reset()
+        FxGraphCache.forget()
+        found = []
         with monkeypatch.context() as patch:
-            patch.setattr(Native, "prepare", lambda *_: False)
-            compiled = torch.compile(alone)
-            answers = [step_of(compiled, x)]
-        for number in (1, 2, 5):
-            torch.set_num_threads(number)
-            answers.append(step_of(compiled, x))
-        compiled = torch.compile(together)
-        for place, number in enumerate((2, 1, 2, 5)):
-            torch.set_num_threads(number)
-            assert step_of(compiled, x) == answers[place]
+            patch.setattr(Native, "prepare", preparing)
+            compiled = torch.compile(model)
+            # Fewer threads, and more, than there were when it was compiled.
+            for number in (2, 1, 2, 5):
+                torch.set_num_threads(number)
+                found.append(step_of(compiled, x))
+        return found
+
+    try:
+        expected = answers(alone, lambda *_: False)
+        assert answers(together, noted) == expected
     finally:
         torch.set_num_threads(before)
+    assert prepared and all(prepared)
 
 
 def test_several_threads_run_one_compiled_network() -> None:
+    compiling.reset()
     network = torch.compile(nn.Sequential(nn.Conv2d(16, 32, 3, 1, 1), nn.ReLU()).eval())
     given = [torch.randn(8, 16, 32, 32) for _ in range(4)]
     with torch.no_grad():
@@ -308,7 +321,9 @@ def test_several_threads_run_one_compiled_network() -> None:
 
 
 def test_one_call_of_native_code() -> None:
-    made = []
+    compiling.reset()
+    FxGraphCache.forget()
+    made: list[Any] = []
     plain = driver.Compiled.__init__
 
     def noted(self: Any, *args: Any) -> None:
@@ -319,6 +334,7 @@ def test_one_call_of_native_code() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver.Compiled, "__init__", noted)
         model(torch.randn(2, 3, 8, 8)).sum().backward()
+    assert len(made) == 2
     for code in made:
         steps = [item for item in code.schedule if isinstance(item, Native)]
         assert steps and all([step.parts for step in steps])

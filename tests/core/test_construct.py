@@ -337,3 +337,61 @@ def test_a_class_that_wants_no_dispatch_has_none():
     Logged.seen.clear()
     assert (rl.ones(2).as_subclass(Quiet) + 1).tolist() == [2.0, 2.0]
     assert Logged.seen == []
+
+
+class Rows:
+    """Has a length and elements, and no class that says so."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+
+class Closed(Rows):
+    def __getitem__(self, index):
+        raise TypeError
+
+
+def test_whatever_has_a_length_and_elements_is_a_sequence():
+    assert rl.tensor(Rows([1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert rl.tensor(Rows([Rows([1, 2]), [3, 4]])).tolist() == [[1, 2], [3, 4]]
+    assert rl.Tensor(Rows([1, 2])).tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="could not determine the shape of object type 'Closed'"):
+        rl.tensor(Closed([1.0]))
+    with pytest.raises(RuntimeError, match="Could not infer dtype of dict"):
+        rl.tensor({0: 1.0})
+
+
+def test_lists_that_hold_themselves_have_no_end():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="too many dimensions 'list'"):
+        rl.tensor(endless)
+
+
+def test_writes_to_the_data_of_a_wrapper_are_not_counted():
+    class Wrapper(rl.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = rl.Tensor._make_wrapper_subclass(cls, inner.size(), dtype=inner.dtype)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            inner = [value.inner if isinstance(value, cls) else value for value in args]
+            return cls(func(*inner, **(kwargs or {})))
+
+    x = Wrapper(rl.ones(2))
+    x.detach().add_(1)
+    assert x._version == 1
+    x.data.add_(1)
+    assert x._version == 1
+    assert x.inner.tolist() == [3.0, 3.0]
+    data = x.data
+    assert (data.add_(1)._version, x._version) == (1, 1)

@@ -183,7 +183,7 @@ def cast_object(value: Any, type_: ClassType | InterfaceType) -> Any:
     core = getattr(value, "_c", value)
     instance = getattr(core, "instance", core)
     if not isinstance(instance, Instance):
-        raise unable(value, type_.dotted)
+        instance = object_of(value, type_)
     if isinstance(type_, InterfaceType):
         from rushlight.jit.ir.relations import why_not_interface
 
@@ -195,6 +195,40 @@ def cast_object(value: Any, type_: ClassType | InterfaceType) -> Any:
     elif instance.type is not type_:
         raise CannotCast(f"Object {value} is not of type {type_.dotted} but {instance.type.dotted}")
     return instance
+
+
+def object_of(value: Any, type_: ClassType | InterfaceType) -> Instance:
+    """A new object of compiled code with the attributes of one of Python; its class is not asked.
+
+    An interface does not say which attributes: the object's own class has to be compiled.
+    """
+    if isinstance(type_, InterfaceType):
+        from rushlight.jit.scripting.classes import CLASSES
+
+        own = CLASSES.get(type(value))
+        if not isinstance(own, ClassType):
+            raise CannotCast(
+                f"Assigning the object {value} to an interface fails because the value is not a "
+                "TorchScript compatible type, did you forget to turn it into a user defined "
+                "TorchScript class?"
+            )
+        return object_of(value, own)
+    if type_.is_module:
+        raise unable(value, type_.dotted)
+    made = Instance(type_)
+    for name, each in type_.attributes.items():
+        if not hasattr(value, name):
+            raise CannotCast(
+                f"Tried to cast object to type {type_.annotation_str} but object was missing "
+                f"attribute {name}"
+            )
+        try:
+            made.values[name] = cast_value(getattr(value, name), each)
+        except CannotCast as reason:
+            raise CannotCast(
+                f"Could not cast attribute '{name}' to type {each.annotation_str}: {reason}"
+            ) from None
+    return made
 
 
 def cast_enum(value: Any, type_: EnumType) -> Any:

@@ -14,6 +14,7 @@ from rushlight.core.parameter import Parameter
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.objects.cores import Members, ModuleCore, ModuleMembers
 from rushlight.jit.objects.functions import OverloadedMethod, ScriptFunction, ScriptMethod
+from rushlight.jit.objects.results import to_python
 from rushlight.jit.unit import Instance
 from rushlight.nn.module import Module
 
@@ -173,8 +174,7 @@ class RecursiveScriptModule(ScriptModule):
         if name in fields["_modules"]:
             return fields["_modules"][name]
         if core.hasattr(name):
-            value = core.getattr(name)
-            return wrap_instance(value) if isinstance(value, Instance) else value
+            return to_python(core.getattr(name))
         if name in core.instance.type.constants:
             return core.instance.type.constants[name]
         if name in core.instance.type.properties:
@@ -323,6 +323,8 @@ class TracedModule(ScriptModule):
 
 class TopLevelTracedModule(TracedModule):
     """What `trace(module, inputs)` gives."""
+
+    _disable_script_meta = True
 
     @property
     def forward(self) -> Any:

@@ -72,6 +72,17 @@ def signature(
     return arguments, result
 
 
+def result_type(parsed: Parsed, resolver: Resolver) -> Type | None:
+    """The type of the result alone, where the signature or its comment gives one."""
+    node = parsed.node
+    if node.returns is not None:
+        return resolver.annotation(node.returns, parsed.source)
+    if not node.type_comment:
+        return None
+    tree = ast.parse(node.type_comment, mode="func_type")
+    return resolver.annotation(shifted(tree.returns), parsed.source)
+
+
 def check_default(default: Any, type_: Type, name: str, place: SourceRange) -> None:
     """Refuses a default that is no value of its parameter."""
     if fits(default, type_):

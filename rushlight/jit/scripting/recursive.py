@@ -279,7 +279,7 @@ class Building:
         concrete = self.concrete_of(module)
         made = self.made[id(module)] = Instance(concrete.type)
         facts = read_attributes(module)
-        made.values.update(facts.values)
+        made.values.update(facts.held())
         for name, child in module._modules.items():
             made.values[name] = None if child is None else self.instance_of(child)
         return made

@@ -28,7 +28,7 @@ class CompilationUnit(unit.CompilationUnit):
         """Compiles the functions of a source text."""
         frame = sys._getframe(_frames_up + 1)
         scope = {**frame.f_globals, **frame.f_locals}
-        source = SourceText(lang)
+        source = SourceText(lang, indentation=indentation_of(lang))
         added: dict[str, Function] = {}
         resolver = Resolver({}, {})
         for node in parse_text(source).body:
@@ -68,3 +68,9 @@ class CompilationUnit(unit.CompilationUnit):
 
     def get_functions(self) -> list[Any]:
         return [getattr(self, name) for name in self.functions]
+
+
+def indentation_of(text: str) -> int:
+    """How far the first line that says something is set in."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    return len(first) - len(first.lstrip())

@@ -20,6 +20,7 @@ from rushlight.core.op import refuse
 from rushlight.core.parts import parts_of
 from rushlight.core.promotion import DIM, WRAPPED, ZERO_DIM, result_type, scalar_dtype
 from rushlight.core.tensor import Tensor, values_of, wrap
+from rushlight.opset.pointwise.arithmetic import check_sub
 from rushlight.opset.registry import alias, find
 from rushlight.opset.rules import aten, conj, sample
 from rushlight.opset.sparse.compressed import (
@@ -115,6 +116,7 @@ def add(self: Any, other: Any, alpha: Any) -> Any:
 
 
 def sub(self: Any, other: Any, alpha: Any) -> Any:
+    check_sub(common_dtype(self, other), (self, other, alpha))
     return add(self, other, -alpha)
 
 
@@ -123,11 +125,16 @@ def refuse_number(self: Any, other: Any, alpha: Any) -> Any:
 
 
 def rsub(self: Any, other: Any, alpha: Any) -> Any:
-    return add(other, self, -alpha)
+    return sub(other, self, alpha)
 
 
 def scaled(values: Any, alpha: Any) -> Any:
-    return values if alpha == 1 else (values * alpha).astype(values.dtype)
+    if alpha == 1:
+        return values
+    if values.dtype.kind == "u":
+        # Modulo what the dtype holds: -1 too is a factor.
+        alpha = values.dtype.type(alpha % (1 << 8 * values.dtype.itemsize))
+    return (values * alpha).astype(values.dtype)
 
 
 def add_coo(self: Any, other: Any, alpha: Any) -> Any:
@@ -242,6 +249,17 @@ def div(self: Any, other: Any, *rest: Any) -> Any:
         raise RuntimeError("Sparse division requires a sparse dividend")
     divide = find("div", "Tensor_mode" if rest else "Tensor").backend
     return over_values(self, divide, other, *rest, linear=not rest)
+
+
+def floor_divide(self: Any, other: Any) -> Any:
+    if not is_number(other):
+        raise RuntimeError(
+            "Sparse floor division requires a scalar or zero-dim dense tensor divisor (got shape "
+            f"{geometry.show(other.shape)} for divisor)"
+        )
+    if not is_sparse(self):
+        raise RuntimeError("Sparse floor division requires a sparse dividend")
+    return over_values(self, find("floor_divide").backend, other)
 
 
 def power(self: Any, exponent: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -310,6 +311,30 @@ def zeros_like(self: Any, dtype: Any, layout: Any, device: Any, *rest: Any) -> A
     if layout is devices.strided:
         return wrap(np.zeros(tuple(self.shape), result_dtype.np), result_dtype)
     return emptied(self, self.shape, result_dtype)
+
+
+def empty_like(self: Any, dtype: Any, layout: Any, *rest: Any) -> Any:
+    if is_compressed(self) and layout in (None, self.layout):
+        return like_values("empty_like", self, dtype, layout, *rest)
+    return zeros_like(self, dtype, layout, *rest)
+
+
+def like_values(name: str, self: Any, *rest: Any) -> Any:
+    """`ones_like` and its kin: other values at the places of a compressed tensor."""
+    record = find(name)
+    # Behind these come the device, pinning and the memory format.
+    *given, layout = rest[:-3]
+    if layout is devices.strided:
+        return record.backend(wrap(np.zeros(tuple(self.shape), self._dtype.np), self._dtype), *rest)
+    if not is_compressed(self) or layout not in (None, self.layout):
+        raise error("RL0503", NotImplementedError, op=record.name(), layout=self.layout)
+    return with_values(self, record.backend(parts_of(self).values, *given, None, *rest[-3:]))
+
+
+ones_like = partial(like_values, "ones_like")
+full_like = partial(like_values, "full_like")
+rand_like = partial(like_values, "rand_like")
+randn_like = partial(like_values, "randn_like")
 
 
 def new_zeros(self: Any, size: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Any:

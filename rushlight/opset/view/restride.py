@@ -22,7 +22,7 @@ from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.derived import INPLACE_VIEW, resize_tensor, take_geometry
 from rushlight.opset.kinds import Native
 from rushlight.opset.registry import composite, op
-from rushlight.opset.results import make_view
+from rushlight.opset.results import check_bytes, make_view
 from rushlight.opset.rules import late
 from rushlight.opset.view import view as views
 
@@ -118,6 +118,12 @@ def check_resize(self: Any, size: Any, memory_format: Any) -> None:
         raise RuntimeError("Unsupported memory format Preserve")
 
 
+def check_resized_bytes(size: Any, itemsize: int) -> None:
+    if geometry.numel([max(extent, 1) for extent in size[1:]]) >= 2**63:
+        raise RuntimeError("Stride calculation overflowed")
+    check_bytes(size, itemsize)
+
+
 @resize.functionalized
 def _(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
     target, size, memory_format = args
@@ -136,6 +142,8 @@ def _(self: Any, size: Any, memory_format: Any) -> Any:
     if geometry.same_sizes(sizes_of(self), tuple(size)) and memory_format is None:
         return self
     changed = not geometry.same_sizes(sizes_of(self), tuple(size))
+    if self._array is not None:
+        check_resized_bytes(size, self._dtype.itemsize)
     strides = geometry.strides_for_memory_format(tuple(size), memory_format)
     before = storage_of(self).nbytes_
     resize_tensor(self, size, strides)

@@ -588,3 +588,54 @@ def test_products_at_specified_elements():
 def test_sparse_tensors_without_values_are_refused(make):
     with pytest.raises(NotImplementedError, match="RL0506"):
         make()
+
+
+DENSE = torch.tensor([[3, 0], [0, 5]], dtype=torch.uint8)
+
+
+def test_differences_of_bytes_and_booleans() -> None:
+    sparse, ones = DENSE.to_sparse(), torch.eye(2, dtype=torch.uint8).to_sparse()
+    assert (sparse - ones).to_dense().tolist() == [[2, 0], [0, 4]]
+    assert (DENSE - ones).tolist() == [[2, 0], [0, 4]]
+    with pytest.raises(RuntimeError, match="two bool tensors is not supported"):
+        sparse.bool() - ones.bool()
+
+
+def test_floor_division_by_a_number() -> None:
+    sparse = DENSE.float().to_sparse()
+    assert (sparse // 2).to_dense().tolist() == [[1.0, 0.0], [0.0, 2.0]]
+    with pytest.raises(RuntimeError, match="requires a scalar or zero-dim dense tensor divisor"):
+        sparse // sparse
+
+
+def test_the_legacy_constructor_of_sparse_tensors() -> None:
+    sparse = DENSE.to_sparse()
+    made = sparse.new(
+        torch.tensor([[0], [1]]), torch.tensor([7], dtype=torch.uint8), torch.Size([2, 2])
+    )
+    assert made.layout is torch.sparse_coo and made.to_dense().tolist() == [[0, 7], [0, 0]]
+    assert sparse.new(2, 3).shape == (2, 3) and sparse.new(2, 3)._nnz() == 0
+    assert sparse.new(device="cpu").layout is torch.sparse_coo
+
+
+def test_other_values_in_a_compressed_pattern() -> None:
+    source = DENSE.float().to_sparse_csr()
+    assert torch.ones_like(source).to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert torch.full_like(source, 4, dtype=torch.int64).values().tolist() == [4, 4]
+    for make in (torch.empty_like, torch.randn_like, torch.rand_like):
+        made = make(source)
+        assert made.layout is torch.sparse_csr and made._nnz() == 2
+    assert torch.ones_like(source, layout=torch.strided).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    with pytest.raises(NotImplementedError, match="sparse_coo"):
+        torch.ones_like(DENSE.to_sparse())
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_bsc])
+def test_gradients_of_functions_of_sparse_tensors_are_checked(layout: Any, masked: bool) -> None:
+    check = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
+    block = {"blocksize": (1, 1)} if layout is torch.sparse_bsc else {}
+    source = DENSE.double().to_sparse(layout=layout, **block)
+    for function in (torch.Tensor.to_dense, torch.Tensor.sum, torch.Tensor.values, lambda x: x * 2):
+        assert check(function, source.detach().requires_grad_(), masked=masked)
+    assert check(lambda x: (x * x).to_dense(), source.detach().requires_grad_(), masked=masked)
