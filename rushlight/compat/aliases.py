@@ -139,6 +139,7 @@ ALIASES: dict[str, Entry] = {
         **bare(".symbolic.checks", "_check_type _check_value _check_with"),
         **bare(_OURS, "_check_tensor_all _check_tensor_all_with _shape_as_tensor"),
         "StorageBase": ".core.storage:Storage",
+        "_segment_reduce": ".opset.functions:segment_reduce",
     },
     "torch._utils": {
         "is_compiling": ".compiler:is_compiling",
@@ -242,9 +243,29 @@ ALIASES: dict[str, Entry] = {
         **bare(_SELFTEST, "_test_warn_in_autograd"),
         "pad_sequence": ".nn.utils.rnn:pad_sequence",
         "_parse_to": ".nn.module:parse_to",
+        # Operators that torch.nn.functional has under other names.
+        **same(
+            ".opset.functions",
+            "_upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d "
+            "_upsample_nearest_exact2d _upsample_nearest_exact3d col2im cross_entropy_loss gelu_ "
+            "hardsigmoid_ hardswish_ im2col log_sigmoid mish_ nll_loss_nd nll_loss2d "
+            "reflection_pad1d reflection_pad2d reflection_pad3d relu6_ replication_pad1d "
+            "replication_pad2d replication_pad3d rrelu_with_noise silu_ upsample_bicubic2d "
+            "upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d "
+            "upsample_nearest3d upsample_trilinear3d",
+        ),
         "*": ".nn.functional",
     },
     "torch._C._linalg": {"*": ".linalg"},
+    "torch._VF": {"*": "."},
+    "torch.nn.utils.prune": {
+        "_compute_norm": ".nn.utils.prune:norms_along",
+        "_compute_nparams_toprune": ".nn.utils.prune:count_to_prune",
+        "_validate_pruning_amount": ".nn.utils.prune:check_count",
+        "_validate_pruning_amount_init": ".nn.utils.prune:check_amount",
+        "_validate_pruning_dim": ".nn.utils.prune:check_dim",
+        "_validate_structured_pruning": ".nn.utils.prune:check_structured",
+    },
     "torch._C._fft": {"*": ".fft"},
     "torch._C._special": {"*": ".special"},
     "torch.cuda.amp": ".amp.cuda",
@@ -667,6 +688,12 @@ ALIASES: dict[str, Entry] = {
     "torch.nn.modules": {"*": ".nn"},
     **{f"torch.nn.modules.{name}": {"*": ".nn"} for name in _NN_MODULES.split()},
     "torch.nn.modules.module": {
+        "_global_backward_hooks": ".nn.module:GLOBAL_BACKWARD_HOOKS",
+        "_global_backward_pre_hooks": ".nn.module:GLOBAL_BACKWARD_PRE_HOOKS",
+        "_global_forward_hooks": ".nn.module:GLOBAL_FORWARD_HOOKS",
+        "_global_forward_hooks_always_called": ".nn.module:GLOBAL_HOOKS_ALWAYS_CALLED",
+        "_global_forward_hooks_with_kwargs": ".nn.module:GLOBAL_HOOKS_WITH_KWARGS",
+        "_global_forward_pre_hooks": ".nn.module:GLOBAL_FORWARD_PRE_HOOKS",
         "_EXTRA_STATE_KEY_SUFFIX": ".nn.module:EXTRA_STATE",
         "_global_buffer_registration_hooks": ".nn.registration:BUFFER_HOOKS",
         "_global_module_registration_hooks": ".nn.registration:MODULE_HOOKS",
@@ -717,7 +744,14 @@ ALIASES: dict[str, Entry] = {
         "_get_activation_fn": ".nn.transformer:activation_of",
         "*": ".nn",
     },
-    "torch.optim.lr_scheduler": {"*": ".optim"},
+    "torch.optim.lr_scheduler": {
+        "EPOCH_DEPRECATION_WARNING": ".optim.schedule:EPOCH_GIVEN",
+        "*": ".optim",
+    },
+    "torch.nn.utils.stateless": {
+        "_functional_call": ".func.stateless:functional_call",
+        "_reparametrize_module": ".func.stateless:replaced",
+    },
     "torch.functional": {"*": "."},
     "torch.random": {"*": "."},
     "torch.distributions.kl": {

@@ -161,7 +161,7 @@ def names(text: str) -> frozenset[str]:
 ON_INTEGERS = names(
     "__getitem__ as_strided chunk clone contiguous detach expand expand_as flatten flip "
     "masked_select movedim narrow permute pixel_shuffle pixel_unshuffle repeat "
-    "reshape roll select split squeeze swapaxes swapdims t transpose unbind unflatten unfold "
+    "ravel reshape roll select split squeeze swapaxes swapdims t transpose unbind unflatten unfold "
     "unsqueeze view view_as channel_shuffle native_channel_shuffle"
 )
 # What tells only more from less; computed on floats, which hold such integers exactly.
@@ -267,7 +267,7 @@ def bounded(self: Any, least: Any, most: Any) -> Any:
         numbers = np.maximum(numbers, made.quantize(np.float32([least])).reshape(()))
     if most is not None:
         numbers = np.minimum(numbers, made.quantize(np.float32([most])).reshape(()))
-    return wrap(np.ascontiguousarray(numbers), INTEGERS[made.dtype])
+    return wrap(np.asarray(numbers, order="C"), INTEGERS[made.dtype])
 
 
 def relu(self: Any, inplace: bool = False) -> Any:
