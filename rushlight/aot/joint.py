@@ -561,11 +561,13 @@ def ends_of_functions(outputs: Sequence[Any], primals: Sequence[Any]) -> list[Gr
     gradients, so they run wherever they lead."""
     known = {primal.grad_fn for primal in primals}
     nodes = below([value.grad_fn for value in outputs if value.grad_fn is not None])
-    called = below([node for node in nodes if isinstance(node, BackwardCFunction)])
-    ends = [node for node in called if not node.next_functions and node not in known]
+    called = [node for node in nodes if isinstance(node, BackwardCFunction)]
+    ends = [node for node in below(called) if not node.next_functions and node not in known]
+    somewhere = {*ends, *known, *called}
     for node in called:
-        if node.next_nodes and all(following is None for following in node.next_nodes):
-            # It leads nowhere: a place for its gradient has all above it run all the same.
+        following = [each for each, _ in node.next_functions if each is not None]
+        if node.next_nodes and somewhere.isdisjoint(below(following)):
+            # It leads nowhere: a place for its gradient has it run all the same.
             end = GraphNode()
             end.output_metas = (None,)  # takes a gradient as it is
             ends.append(end)

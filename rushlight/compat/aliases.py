@@ -266,6 +266,15 @@ ALIASES: dict[str, Entry] = {
     "torch._VF": {**_UNDRESSED, "*": "."},
     "torch._C._VariableFunctions": {**_UNDRESSED, "*": "."},
     "torch._C._linalg": {"*": ".linalg"},
+    "torch._VF": {"*": "."},
+    "torch.nn.utils.prune": {
+        "_compute_norm": ".nn.utils.prune:norms_along",
+        "_compute_nparams_toprune": ".nn.utils.prune:count_to_prune",
+        "_validate_pruning_amount": ".nn.utils.prune:check_count",
+        "_validate_pruning_amount_init": ".nn.utils.prune:check_amount",
+        "_validate_pruning_dim": ".nn.utils.prune:check_dim",
+        "_validate_structured_pruning": ".nn.utils.prune:check_structured",
+    },
     "torch._C._fft": {"*": ".fft"},
     "torch._C._special": {"*": ".special"},
     "torch.cuda.amp": ".amp.cuda",
@@ -359,7 +368,11 @@ ALIASES: dict[str, Entry] = {
         **absent("FunctionalTensorMode"),
     },
     "torch.fx._pytree": ".graph.specs",
-    "torch.fx._symbolic_trace": ".fx.tracing",
+    "torch.fx._symbolic_trace": {
+        "*": ".fx.tracing",
+        "_wrapped_fns_to_patch": ".fx.tracing:WRAPPED_FUNCTIONS",
+        "_wrapped_methods_to_patch": ".fx.tracing:WRAPPED_METHODS",
+    },
     "torch.fx.graph_module": {
         **bare(".fx.graph_module", "_assign_attr _copy_attr _get_attr"),
         "_CodeOnlyModule": ".fx.graph_module:StateHolder",
@@ -685,6 +698,12 @@ ALIASES: dict[str, Entry] = {
     "torch.nn.modules": {"*": ".nn"},
     **{f"torch.nn.modules.{name}": {"*": ".nn"} for name in _NN_MODULES.split()},
     "torch.nn.modules.module": {
+        "_global_backward_hooks": ".nn.module:GLOBAL_BACKWARD_HOOKS",
+        "_global_backward_pre_hooks": ".nn.module:GLOBAL_BACKWARD_PRE_HOOKS",
+        "_global_forward_hooks": ".nn.module:GLOBAL_FORWARD_HOOKS",
+        "_global_forward_hooks_always_called": ".nn.module:GLOBAL_HOOKS_ALWAYS_CALLED",
+        "_global_forward_hooks_with_kwargs": ".nn.module:GLOBAL_HOOKS_WITH_KWARGS",
+        "_global_forward_pre_hooks": ".nn.module:GLOBAL_FORWARD_PRE_HOOKS",
         "_EXTRA_STATE_KEY_SUFFIX": ".nn.module:EXTRA_STATE",
         "_global_buffer_registration_hooks": ".nn.registration:BUFFER_HOOKS",
         "_global_module_registration_hooks": ".nn.registration:MODULE_HOOKS",
@@ -735,7 +754,14 @@ ALIASES: dict[str, Entry] = {
         "_get_activation_fn": ".nn.transformer:activation_of",
         "*": ".nn",
     },
-    "torch.optim.lr_scheduler": {"*": ".optim"},
+    "torch.optim.lr_scheduler": {
+        "EPOCH_DEPRECATION_WARNING": ".optim.schedule:EPOCH_GIVEN",
+        "*": ".optim",
+    },
+    "torch.nn.utils.stateless": {
+        "_functional_call": ".func.stateless:functional_call",
+        "_reparametrize_module": ".func.stateless:replaced",
+    },
     "torch.functional": {"*": "."},
     "torch.random": {"*": "."},
     "torch.distributions.kl": {

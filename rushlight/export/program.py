@@ -83,8 +83,8 @@ class ExportedProgram:
     def named_arguments(self) -> Iterator[Any]:
         """Everything in signatures that names a node."""
         signature = self._graph_signature
-        for spec in (*signature.input_specs, *signature.output_specs):
-            yield spec.arg
+        yield from [spec.arg for spec in signature.input_specs]
+        yield from [spec.arg for spec in signature.output_specs]
         for entry in self._module_call_graph:
             if entry.signature is not None:
                 yield from (*entry.signature.inputs, *entry.signature.outputs)

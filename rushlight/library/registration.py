@@ -111,7 +111,8 @@ FOREIGN_TYPES = {"int64_t": "`SymInt` or `int`", "double": "`float`"}
 
 def check_types(schema: Schema) -> None:
     """Refuse type variables, for which operators of users have no use."""
-    pending = [entry.type for entry in (*schema.arguments, *schema.returns)]
+    pending = [entry.type for entry in schema.arguments]
+    pending += [entry.type for entry in schema.returns]
     while pending:
         found = pending.pop(0)
         if found.element is not None:

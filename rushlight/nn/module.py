@@ -69,6 +69,9 @@ GLOBAL_FORWARD_PRE_HOOKS: HookDict = HookDict()
 GLOBAL_BACKWARD_HOOKS: HookDict = HookDict()
 GLOBAL_BACKWARD_PRE_HOOKS: HookDict = HookDict()
 GLOBAL_OLDER_HOOKS: HookDict = HookDict()
+# Numbers of global forward hooks, as the tables of modules have them.
+GLOBAL_HOOKS_WITH_KWARGS: HookDict = HookDict()
+GLOBAL_HOOKS_ALWAYS_CALLED: HookDict = HookDict()
 
 
 class Module:
@@ -195,7 +198,8 @@ class Module:
                 )
             fields["_modules"][name] = None
         elif isinstance(value, Buffer):
-            self.register_buffer(name, value, value.persistent)
+            # torch: methods of subclasses may not know of buffers that are not kept.
+            self.register_buffer(name, value, *(() if value.persistent else (False,)))
         elif name in (fields.get("_buffers") or ()):
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
@@ -777,9 +781,17 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     return add(GLOBAL_FORWARD_PRE_HOOKS, hook, False)
 
 
-def register_module_forward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call a hook after the `forward` of every module."""
-    return add(GLOBAL_FORWARD_HOOKS, hook, False)
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call a hook after the `forward` of every module, with its keyword arguments and after a
+    failure too where that is asked for."""
+    marks = [GLOBAL_HOOKS_WITH_KWARGS] * with_kwargs + [GLOBAL_HOOKS_ALWAYS_CALLED] * always_call
+    handle = RemovableHandle(GLOBAL_FORWARD_HOOKS, extra_dict=marks)
+    GLOBAL_FORWARD_HOOKS[handle.id] = hook
+    for marked in marks:
+        marked[handle.id] = True
+    return handle
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:

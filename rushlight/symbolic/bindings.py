@@ -80,6 +80,6 @@ def unbacked_bindings(value: Any, fresh: Iterable[Symbol]) -> dict[Symbol, Path]
             found.setdefault(expr, path)
             continue
         factor, symbol = expr.as_coeff_Mul()
-        if symbol in wanted and factor.is_Integer and factor > 1:
+        if symbol in wanted and factor.is_Integer and int(factor) > 1:
             found.setdefault(symbol, (*path, DivideByKey(int(factor))))
     return found

@@ -593,3 +593,15 @@ def test_a_marked_tensor_is_no_special_parameter():
     assert isinstance(made, nn.Parameter)
     assert not isinstance(made, Special)
     assert isinstance(Special(torch.ones(2)), Special)
+
+
+def test_buffers_that_are_kept_need_no_new_signature():
+    class Older(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.held = nn.Buffer(torch.ones(1))
+
+        def register_buffer(self, name, value):
+            super().register_buffer(name, value)
+
+    assert list(Older().state_dict()) == ["held"]

@@ -42,6 +42,9 @@ def python_object(instance: Instance) -> Any:
     """A copy of an object as one of the Python class that was compiled; `__init__` does not run."""
     cls = instance.type.cls
     made = cls.__new__(cls)
+    parameters = getattr(cls, "__dataclass_params__", None)
+    is_frozen = parameters is not None and parameters.frozen
+    keep = object.__setattr__ if is_frozen else setattr
     for name, value in instance.values.items():
-        setattr(made, name, to_python(value))
+        keep(made, name, to_python(value))
     return made

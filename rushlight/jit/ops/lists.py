@@ -94,8 +94,7 @@ graph_text("{1} in {0}", *[f"aten::__contains__.{x}_list({x}[] l, {x} item) -> b
 def find(values: list[Any], element: Any) -> int:
     """The place of an element, -1 where it is not there; tensors as Python compares them."""
     if isinstance(element, Tensor):
-        places = [i for i, value in enumerate(values) if same_tensor(value, element)]
-        return places[0] if places else -1
+        return next((i for i, value in enumerate(values) if same_tensor(value, element)), -1)
     return values.index(element) if element in values else -1
 
 

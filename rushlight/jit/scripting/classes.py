@@ -14,6 +14,7 @@ from rushlight.jit.scripting.annotations import UnknownAnnotation
 from rushlight.jit.scripting.frontend import Parsed, check_function, parse_text
 from rushlight.jit.scripting.functions import define_function
 from rushlight.jit.scripting.ignoring import is_ignored, is_unused
+from rushlight.jit.scripting.records import Written, written_methods
 from rushlight.jit.scripting.resolving import Resolver, resolver_of
 from rushlight.jit.scripting.sources import SourceText, compiling, source_of
 from rushlight.jit.scripting.values import SimpleValue
@@ -131,6 +132,10 @@ class ClassCompiler:
                 self.type.unused[node.name] = target
             else:
                 waiting.append(self.add_method(node, target, node.name))
+        own = {each.name for each in definitions}
+        for name, written in written_methods(self.cls).items():
+            if name not in own:
+                waiting.append(self.add_written(name, written))
         # What `__init__` sets has to be known before anything reads it.
         waiting.sort(key=lambda function: function.short_name != "__init__")
         for function in waiting:
@@ -163,9 +168,19 @@ class ClassCompiler:
         }
         return Parsed(node, self.source, f"{self.cls.__name__}.{node.name}", defaults)
 
+    def add_written(self, name: str, written: Written) -> Function:
+        """A method that `dataclass` has written."""
+        source = SourceText(written.text)
+        (node,) = parse_text(source).body
+        assert isinstance(node, ast.FunctionDef)
+        parsed = Parsed(node, source, f"{self.cls.__name__}.{name}", written.defaults)
+        names = {**self.closure(), **self.local, **written.scope}
+        return self.new_method(parsed, resolver_of(vars(self.cls)[name], names), name)
+
     def add_method(self, node: ast.FunctionDef, function: Any, name: str) -> Function:
-        parsed = self.parsed(node, function)
-        resolver = self.resolver(function)
+        return self.new_method(self.parsed(node, function), self.resolver(function), name)
+
+    def new_method(self, parsed: Parsed, resolver: Resolver, name: str) -> Function:
         type_ = self.type
 
         def define(made: Function) -> None:
@@ -190,7 +205,10 @@ class ClassCompiler:
         def define(made: Function) -> None:
             define_function(made, parsed, resolver)
 
-        made = Function(f"{self.type.dotted}.{node.name}", define=define, unit=PYTHON_UNIT)
+        # In files it stands beside the class, not in it.
+        package = self.type.dotted.rpartition(".")[0]
+        name = PYTHON_UNIT.claim(f"{package}.{node.name}")
+        made = PYTHON_UNIT.add_function(Function(name, define=define))
         self.type.static_methods[node.name] = made
 
     def add_property(
@@ -230,6 +248,11 @@ def interface(cls: Any) -> Any:
 
     if not inspect.isclass(cls):
         raise RuntimeError("interface must be applied to a class")
+    if len(cls.mro()) != (3 if issubclass(cls, Module) else 2):
+        raise RuntimeError(
+            "TorchScript interface does not support inheritance yet. Please directly inherit from "
+            "'object' or 'nn.Module'."
+        )
     type_ = InterfaceType(PYTHON_UNIT.claim(qualified_name(cls)), issubclass(cls, Module))
     source = source_of(cls)
     (node,) = [each for each in parse_text(source).body if isinstance(each, ast.ClassDef)]

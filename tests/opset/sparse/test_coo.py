@@ -714,3 +714,21 @@ def test_gradients_are_checked_at_uncoalesced_tensors() -> None:
     indices, values = [[0, 0, 1], [1, 1, 0]], torch.tensor([1.0, 2, 3], dtype=torch.float64)
     source = torch.sparse_coo_tensor(indices, values, (2, 2)).requires_grad_()
     assert gradcheck(lambda x: x.to_dense(masked_grad=True), source, masked=True)
+
+
+def test_legacy_constructors_take_parts_or_sizes():
+    indices, values = torch.tensor([[0, 1], [1, 2]]), torch.tensor([1.0, 2.0], requires_grad=True)
+    made = torch.sparse.FloatTensor(indices, values, torch.Size([2, 3]))
+    assert made.to_dense().tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]] and made.requires_grad
+    assert torch.sparse.FloatTensor(indices, values.double()).dtype is torch.float64
+    assert [torch.sparse.LongTensor(*sizes).shape for sizes in ((), (2, 3), ([4],))] == [
+        (0,), (2, 3), (4,)
+    ]  # fmt: skip
+
+
+def test_legacy_types_tell_sparse_tensors_from_dense_ones():
+    made = torch.sparse.FloatTensor(2, 3)
+    assert isinstance(made, torch.sparse.FloatTensor)
+    assert not isinstance(made, (torch.FloatTensor, torch.sparse.DoubleTensor))
+    assert not isinstance(made.to_dense(), torch.sparse.FloatTensor)
+    assert torch.sparse.FloatTensor.layout is torch.sparse_coo
