@@ -139,6 +139,7 @@ ALIASES: dict[str, Entry] = {
         **bare(".symbolic.checks", "_check_type _check_value _check_with"),
         **bare(_OURS, "_check_tensor_all _check_tensor_all_with _shape_as_tensor"),
         "StorageBase": ".core.storage:Storage",
+        "_segment_reduce": ".opset.functions:segment_reduce",
     },
     "torch._utils": {
         "is_compiling": ".compiler:is_compiling",

@@ -148,6 +148,9 @@ def rebuild_v3(
 
 
 def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
+    if type(dtype) is int:
+        # torch: programs in files name dtypes by numbers.
+        dtype = next((each for each in dtypes.ALL if each.code == dtype), dtype)
     if not isinstance(dtype, dtypes.dtype):
         raise fail(f"a tensor has the dtype {shown(dtype)}, which is not known")
     sizes, strides = numbers(size, "a size"), numbers(stride, "a stride")
