@@ -64,3 +64,19 @@ def test_warning_inside_backward():
     t = torch.zeros((), requires_grad=True)
     with pytest.warns(UserWarning, match="Warn from backward"):
         torch.ops.aten._test_warn_in_autograd(t).backward()
+
+
+def test_gradients_have_components():
+    given = torch.nested.nested_tensor([torch.ones(1, 2), torch.ones(2, 3)], requires_grad=True)
+    seen = []
+    given.register_hook(lambda grad: seen.append([part.tolist() for part in grad.unbind()]))
+    product = given * 2
+    product.retain_grad()
+    torch.nested.to_padded_tensor(product, 0.0).sum().backward()
+    wanted = [[[2.0, 2.0]], [[2.0] * 3] * 2]
+    assert given.grad.is_nested and [part.tolist() for part in given.grad.unbind()] == wanted
+    assert seen == [wanted] and product.grad.unbind()[0].tolist() == [[1.0, 1.0]]
+    given.unbind()[0].sum().backward()
+    assert given.grad.unbind()[0].tolist() == [[3.0, 3.0]]
+    given.grad = None
+    assert given.grad is None
