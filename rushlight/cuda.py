@@ -25,6 +25,9 @@ __all__ = [
 # Parts of this module are imported by their path (torch.cuda.amp).
 __path__: list[str] = []
 
+# torch: whether the device was used; reversible layers ask before they keep its random state.
+_initialized = False
+
 
 class DeferredCudaCallError(Exception):
     """Never raised here; named in `except` clauses."""
@@ -276,7 +279,7 @@ def _find(name: str) -> Any:
     vars(part).update(__getattr__=look_up, __dir__=listed, is_available=is_available)
     if name == "nvtx":
         vars(part)["range"] = profiled_range
-    return part
+    return sys.modules.setdefault(part.__name__, part)
 
 
 __getattr__, __dir__ = namespace(

@@ -7,9 +7,19 @@ from functools import wraps
 from typing import Any
 
 from rushlight.base.errors import MissingFeature, error
+from rushlight.core import construct
 from rushlight.core.construct import tensor
-from rushlight.core.device import sparse_coo, sparse_csc, sparse_csr
-from rushlight.core.dtype import int64
+from rushlight.core.device import (
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
+from rushlight.core.dtype import bool_, int64
+from rushlight.core.dtype import dtype as DType
+from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.sparse.compressed import sparse_csr_tensor
 from rushlight.opset.sparse.coo import replace_parts, sparse_coo_tensor
@@ -26,6 +36,32 @@ __all__ = [
     "spsolve",
     "sum",
 ]
+
+
+class LegacySparseType(type):
+    """`torch.sparse.FloatTensor` and its kin: constructors that also answer isinstance."""
+
+    dtype: DType
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor) and (
+            instance._dtype is cls.dtype and instance.layout is sparse_coo
+        )
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or (args and isinstance(args[0], Tensor)):
+            # torch: values keep their dtype, whatever the name of the constructor says.
+            return functions.sparse_coo_tensor(*args, **kwargs)
+        sizes = args[0] if args and not isinstance(args[0], int) else args or (0,)
+        return functions.sparse_coo_tensor(sizes, dtype=cls.dtype)
+
+
+for _name in ("BFloat16", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"):
+    _fields = {
+        "dtype": getattr(construct, f"{_name}Tensor").dtype, "layout": sparse_coo,
+        "is_sparse": True, "is_cuda": False, "__module__": "torch.sparse",
+    }  # fmt: skip
+    globals()[f"{_name}Tensor"] = LegacySparseType(f"{_name}Tensor", (), _fields)
 
 
 def mm(mat1: Any, mat2: Any, *reduce: Any) -> Any:
@@ -191,10 +227,60 @@ class check_sparse_tensor_invariants:
 
 
 def as_sparse_gradcheck(gradcheck: Callable[..., Any]) -> Callable[..., Any]:
-    """`gradcheck` for functions of sparse tensors, which it takes as it is."""
+    """`gradcheck` for functions of sparse tensors: it varies their values, all elements specified
+    unless `masked`, and sees dense outputs."""
 
     @wraps(gradcheck)
-    def checked(fn: Any, inputs: Any, **options: Any) -> Any:
-        return gradcheck(fn, inputs, **options)
+    def checked(fn: Any, inputs: Any, *, masked: bool = False, **options: Any) -> Any:
+        given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+        patterns: dict[int, Any] = {}
+        for place, value in enumerate(given):
+            if has_sparse_grad(value):
+                patterns[place] = value.detach() if masked else fully_specified(value.detach())
+                held = patterns[place]
+                values = held._values() if held.layout is sparse_coo else held.values()
+                given[place] = values.clone().requires_grad_()
+
+        def dense(output: Any) -> Any:
+            return output.to_dense(masked_grad=masked) if has_sparse_grad(output) else output
+
+        def of_values(*args: Any) -> Any:
+            restored = list(args)
+            for place, pattern in patterns.items():
+                restored[place] = with_pattern(pattern, args[place])
+            found = fn(*restored)
+            if isinstance(found, (list, tuple)):
+                return tuple([dense(output) for output in found])
+            return dense(found)
+
+        return gradcheck(of_values, tuple(given), **options)
 
     return checked
+
+
+def has_sparse_grad(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad and value.layout is not strided
+
+
+def fully_specified(tensor: Any) -> Any:
+    """The tensor with its zeros specified too."""
+    options: dict[str, Any] = {"layout": tensor.layout, "dense_dim": tensor.dense_dim()}
+    if tensor.layout in (sparse_bsr, sparse_bsc):
+        batches = tensor.dim() - tensor.dense_dim() - tensor.sparse_dim()
+        options["blocksize"] = tuple(tensor.values().shape[batches + 1 : batches + 3])
+    everywhere = functions.ones(tuple(tensor.shape), dtype=bool_).to_sparse(**options)
+    return tensor.to_dense().sparse_mask(everywhere)
+
+
+def with_pattern(pattern: Any, values: Any) -> Any:
+    """A sparse tensor of these values at the places of another."""
+    if pattern.layout is sparse_coo:
+        return functions.sparse_coo_tensor(
+            pattern._indices(), values, pattern.shape, is_coalesced=pattern.is_coalesced()
+        )
+    by_row = pattern.layout in (sparse_csr, sparse_bsr)
+    ends = pattern.crow_indices() if by_row else pattern.ccol_indices()
+    plain = pattern.col_indices() if by_row else pattern.row_indices()
+    return functions.sparse_compressed_tensor(
+        ends, plain, values, pattern.shape, layout=pattern.layout, dtype=values.dtype
+    )

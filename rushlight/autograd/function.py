@@ -271,7 +271,7 @@ class FunctionMeta(type):
         found: type | None = cls.__dict__.get("_generated_node")
         if found is None:
             found = node_class(f"{cls.__name__}GeneratedBackward", cls._backward_cls, cls)
-            cls._generated_node = found  # type: ignore[attr-defined]
+            cls._generated_node = found
         return found
 
 

@@ -1,9 +1,12 @@
-"""Functions and constructors whose signature is made of data and bound to their arguments."""
+"""Functions and constructors whose signature is made of data.
+
+They are compiled from it, so that whoever reads names of arguments off their code finds them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import Signature
+from inspect import Parameter, Signature
 from typing import Any
 
 __all__ = ["function_of", "signed"]
@@ -14,19 +17,23 @@ def function_of(
 ) -> Callable[..., Any]:
     """A function of that signature; `function(arguments)` is given every argument, defaults
     included. Errors name the function `name`."""
-
-    def outer(*args: Any, **kwargs: Any) -> Any:
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{name}() {error}") from None
-        bound.apply_defaults()
-        return function(dict(bound.arguments))
-
-    outer.__signature__ = signature  # type: ignore[attr-defined]
+    parameters = signature.parameters.values()
+    bare = [
+        each.replace(default=Parameter.empty, annotation=Parameter.empty) for each in parameters
+    ]
+    given = ", ".join(f"{each!r}: {each}" for each in signature.parameters)
+    short = name.rpartition(".")[2]
+    source = f"def {short}{Signature(bare)}:\n    return _function({{{given}}})\n"
+    scope: dict[str, Any] = {"_function": function, "__name__": __name__}
+    exec(compile(source, f"<rushlight {name}>", "exec"), scope)
+    outer = scope[short]
+    defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
+    by_name = {each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY}
+    outer.__defaults__ = tuple(defaults[each] for each in defaults if each not in by_name)
+    outer.__kwdefaults__ = {each: defaults[each] for each in defaults if each in by_name}
+    outer.__signature__ = signature
     outer.__qualname__ = name
-    outer.__name__ = name.rpartition(".")[2]
-    return outer
+    return outer  # type: ignore[no-any-return]
 
 
 def signed(

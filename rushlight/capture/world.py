@@ -263,6 +263,14 @@ class World:
         """The names of the items of a tuple that a call of the library gives."""
         return ()
 
+    def kind_of_sum(self, a: type, b: type) -> type:
+        """The class of the sum of two tuples."""
+        return tuple
+
+    def may_be_kept(self, cls: Any) -> bool:
+        """Whether instances that the program makes can be made from their attributes alone."""
+        return True
+
     def keeps_attributes(self, cls: Any) -> bool:
         """Whether a `__setattr__` of its own still makes `x.a` give what was written to it."""
         return False

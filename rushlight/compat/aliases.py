@@ -51,7 +51,7 @@ _SYMBOLS = (
     "is_symbolic is_concrete_int is_concrete_float is_concrete_bool free_symbols has_free_symbols "
     "sym_and sym_or sym_eq has_static_value guarding_hint_or_throw optimization_hint "
     "has_symbolic_sizes_strides is_nested_int "
-    "free_unbacked_symbols has_free_unbacked_symbols CallMethodKey ConvertIntKey"
+    "free_unbacked_symbols has_free_unbacked_symbols CallMethodKey ConvertIntKey DivideByKey"
 )
 
 _PROXY = (
@@ -139,6 +139,7 @@ ALIASES: dict[str, Entry] = {
         **bare(".symbolic.checks", "_check_type _check_value _check_with"),
         **bare(_OURS, "_check_tensor_all _check_tensor_all_with _shape_as_tensor"),
         "StorageBase": ".core.storage:Storage",
+        "_segment_reduce": ".opset.functions:segment_reduce",
     },
     "torch._utils": {
         "is_compiling": ".compiler:is_compiling",
@@ -203,6 +204,7 @@ ALIASES: dict[str, Entry] = {
         **bare(".core.keys", "_AutoDispatchBelowAutograd _AutoDispatchBelowADInplaceOrView"),
         **bare(".core.keys", "_ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard"),
         **bare(".core.keys", "_ForceDispatchKeyGuard"),
+        **same(".build", "has_lapack has_mkl has_openmp has_spectral"),
         **{f"_dispatch_{name}": f".library.dispatcher:{target}" for name, target in _DISPATCH},
         **same(".library.dispatcher", "parse_schema"),
         **same(".build", "has_lapack has_mkl has_openmp has_spectral"),
@@ -241,9 +243,29 @@ ALIASES: dict[str, Entry] = {
         **bare(_SELFTEST, "_test_warn_in_autograd"),
         "pad_sequence": ".nn.utils.rnn:pad_sequence",
         "_parse_to": ".nn.module:parse_to",
+        # Operators that torch.nn.functional has under other names.
+        **same(
+            ".opset.functions",
+            "_upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d "
+            "_upsample_nearest_exact2d _upsample_nearest_exact3d col2im cross_entropy_loss gelu_ "
+            "hardsigmoid_ hardswish_ im2col log_sigmoid mish_ nll_loss_nd nll_loss2d "
+            "reflection_pad1d reflection_pad2d reflection_pad3d relu6_ replication_pad1d "
+            "replication_pad2d replication_pad3d rrelu_with_noise silu_ upsample_bicubic2d "
+            "upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d "
+            "upsample_nearest3d upsample_trilinear3d",
+        ),
         "*": ".nn.functional",
     },
     "torch._C._linalg": {"*": ".linalg"},
+    "torch._VF": {"*": "."},
+    "torch.nn.utils.prune": {
+        "_compute_norm": ".nn.utils.prune:norms_along",
+        "_compute_nparams_toprune": ".nn.utils.prune:count_to_prune",
+        "_validate_pruning_amount": ".nn.utils.prune:check_count",
+        "_validate_pruning_amount_init": ".nn.utils.prune:check_amount",
+        "_validate_pruning_dim": ".nn.utils.prune:check_dim",
+        "_validate_structured_pruning": ".nn.utils.prune:check_structured",
+    },
     "torch._C._fft": {"*": ".fft"},
     "torch._C._special": {"*": ".special"},
     "torch.cuda.amp": ".amp.cuda",
@@ -337,7 +359,11 @@ ALIASES: dict[str, Entry] = {
         **absent("FunctionalTensorMode"),
     },
     "torch.fx._pytree": ".graph.specs",
-    "torch.fx._symbolic_trace": ".fx.tracing",
+    "torch.fx._symbolic_trace": {
+        "*": ".fx.tracing",
+        "_wrapped_fns_to_patch": ".fx.tracing:WRAPPED_FUNCTIONS",
+        "_wrapped_methods_to_patch": ".fx.tracing:WRAPPED_METHODS",
+    },
     "torch.fx.graph_module": {
         **bare(".fx.graph_module", "_assign_attr _copy_attr _get_attr"),
         "_CodeOnlyModule": ".fx.graph_module:StateHolder",
@@ -561,8 +587,15 @@ ALIASES: dict[str, Entry] = {
     "torch.export.graph_signature": ".export.signature",
     "torch.export.exported_program": {
         **same(".export.program", "ExportedProgram"),
-        **same(".export.signature", "ModuleCallEntry ModuleCallSignature"),
+        **same(".export.signature", "ModuleCallEntry ModuleCallSignature ConstantArgument"),
+        **same(".export.signature", "CustomObjArgument ExportGraphSignature InputKind InputSpec"),
+        **same(".export.signature", "OutputKind OutputSpec SymBoolArgument SymFloatArgument"),
+        **same(".export.signature", "SymIntArgument TensorArgument TokenArgument"),
+        "CustomDecompTable": ".export.decompositions:CustomDecompTable",
         **same(".export.decompositions", "default_decompositions"),
+    },
+    "torch.export._unlift": {
+        "_unlift_exported_program_lifted_states": ".export.unlift:unlift_program",
     },
     "torch.export.unflatten": {
         "InterpreterModuleDispatcher": REFUSES + "RL0017",
@@ -656,6 +689,12 @@ ALIASES: dict[str, Entry] = {
     "torch.nn.modules": {"*": ".nn"},
     **{f"torch.nn.modules.{name}": {"*": ".nn"} for name in _NN_MODULES.split()},
     "torch.nn.modules.module": {
+        "_global_backward_hooks": ".nn.module:GLOBAL_BACKWARD_HOOKS",
+        "_global_backward_pre_hooks": ".nn.module:GLOBAL_BACKWARD_PRE_HOOKS",
+        "_global_forward_hooks": ".nn.module:GLOBAL_FORWARD_HOOKS",
+        "_global_forward_hooks_always_called": ".nn.module:GLOBAL_HOOKS_ALWAYS_CALLED",
+        "_global_forward_hooks_with_kwargs": ".nn.module:GLOBAL_HOOKS_WITH_KWARGS",
+        "_global_forward_pre_hooks": ".nn.module:GLOBAL_FORWARD_PRE_HOOKS",
         "_EXTRA_STATE_KEY_SUFFIX": ".nn.module:EXTRA_STATE",
         "_global_buffer_registration_hooks": ".nn.registration:BUFFER_HOOKS",
         "_global_module_registration_hooks": ".nn.registration:MODULE_HOOKS",
@@ -706,7 +745,14 @@ ALIASES: dict[str, Entry] = {
         "_get_activation_fn": ".nn.transformer:activation_of",
         "*": ".nn",
     },
-    "torch.optim.lr_scheduler": {"*": ".optim"},
+    "torch.optim.lr_scheduler": {
+        "EPOCH_DEPRECATION_WARNING": ".optim.schedule:EPOCH_GIVEN",
+        "*": ".optim",
+    },
+    "torch.nn.utils.stateless": {
+        "_functional_call": ".func.stateless:functional_call",
+        "_reparametrize_module": ".func.stateless:replaced",
+    },
     "torch.functional": {"*": "."},
     "torch.random": {"*": "."},
     "torch.distributions.kl": {

@@ -96,7 +96,7 @@ def as_int(value: Any) -> Any:
     if is_symbolic(value):
         return value
     if isinstance(value, Tensor):
-        if value.dim() != 0 or value._dtype.category > 1:
+        if not holds_int(value):
             raise Mismatch
         if PROCESS.special:
             tracer = active_tracer()
@@ -108,8 +108,16 @@ def as_int(value: Any) -> Any:
         raise Mismatch from None
 
 
+def holds_int(value: Tensor) -> bool:
+    """Whether a tensor may stand for an int: a number, or the one integer of any shape."""
+    category = value._dtype.category
+    return category <= 1 if value.dim() == 0 else category == 1 and value.numel() == 1
+
+
 def as_plain_int(value: object) -> int:
     """An int where no symbol will do: a symbolic one is pinned to its value."""
+    if isinstance(value, Tensor) and value.dim() != 0:
+        raise Mismatch
     found = as_int(value)
     return found if isinstance(found, int) else int(found)
 
@@ -156,6 +164,9 @@ def as_float(value: Any) -> Any:
     if cls is int or isinstance(value, (np.integer, np.floating, int, float)):
         return float(value)
     if isinstance(value, Tensor) and value.dim() == 0 and value._dtype.category < 3:
+        if value._requires_grad:
+            # Its gradient would be lost.
+            raise Mismatch
         if PROCESS.special and (tracer := active_tracer()) is not None:
             return tracer.number(value)
         return value.item()
@@ -391,7 +402,7 @@ def bind_packet(
     varargs = packet.varargs
     if varargs is not None and len(args) > varargs and not isinstance(args[varargs], (tuple, list)):
         first = args[varargs]
-        alone = not hasattr(first, "__iter__") or (isinstance(first, Tensor) and first.dim() == 0)
+        alone = not hasattr(first, "__iter__") or (isinstance(first, Tensor) and holds_int(first))
         if len(args) > varargs + 1 or (alone and not packet.takes_one):
             args = gather_varargs(args, varargs)
     candidates = packet.candidates
@@ -439,7 +450,7 @@ def bind_former(
 def gather_varargs(args: tuple[Any, ...], start: int) -> tuple[Any, ...]:
     """`f(x, 2, 3)` as `f(x, (2, 3))`."""
     first = args[start]
-    if isinstance(first, dtypes.dtype) or (isinstance(first, Tensor) and first.dim() > 0):
+    if isinstance(first, dtypes.dtype) or (isinstance(first, Tensor) and not holds_int(first)):
         return args
     return (*args[:start], args[start:])
 

@@ -52,12 +52,10 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The tensor's memory as an ndarray; with force=True a copy where it cannot be shared."""
     layout = self.layout
     if layout.name != "strided":
-        if not force:
-            raise TypeError(
-                f"can't convert {LAYOUT_NAMES.get(layout.name, layout.name)} layout tensor to "
-                "numpy. Use Tensor.to_dense() first."
-            )
-        return self.to_dense().numpy(force=True)
+        raise TypeError(
+            f"can't convert {LAYOUT_NAMES.get(layout.name, layout.name)} layout tensor to numpy. "
+            "Use Tensor.to_dense() first."
+        )
     if self._array is None:
         raise TypeError(
             f"can't convert {self.device.type} device type tensor to numpy. Use Tensor.cpu() to "
@@ -369,9 +367,10 @@ class PlainParts:
 
 
 def set_state(self: Tensor, state: object) -> None:
-    """Attributes of a subclass that pickles its own way."""
-    if isinstance(state, dict):
-        set_attributes(self, state)
+    """Attributes of a subclass that pickles its own way, and its slots beside them."""
+    for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
+        if isinstance(part, dict):
+            set_attributes(self, part)
 
 
 # -- copying ---------------------------------------------------------------------------------------

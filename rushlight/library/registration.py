@@ -18,7 +18,7 @@ from rushlight.base.schema import Schema
 from rushlight.core import keys
 from rushlight.core.dispatch import torch_arguments
 from rushlight.core.op import OpOverload, OpOverloadPacket
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LAYER_FAKE, LOCAL, changed
 from rushlight.library import gradients
 from rushlight.opset import custom, registry
 
@@ -111,7 +111,8 @@ FOREIGN_TYPES = {"int64_t": "`SymInt` or `int`", "double": "`float`"}
 
 def check_types(schema: Schema) -> None:
     """Refuse type variables, for which operators of users have no use."""
-    pending = [entry.type for entry in (*schema.arguments, *schema.returns)]
+    pending = [entry.type for entry in schema.arguments]
+    pending += [entry.type for entry in schema.returns]
     while pending:
         found = pending.pop(0)
         if found.element is not None:
@@ -650,14 +651,17 @@ RUNNING = threading.local()
 
 
 def with_context(op: OpOverload, function: Any) -> Any:
-    """A fake implementation that finds its context with `get_ctx`."""
+    """A fake implementation that finds its context with `get_ctx`. What it makes of nothing is
+    fake as well, where there is a fake mode."""
 
     @functools.wraps(function)
     def fake(*args: Any, **kwargs: Any) -> Any:
-        before = get_ctx()
+        before, state = get_ctx(), LOCAL.state
         RUNNING.context = FakeContext(op)
+        excluded = state.excluded if state.fake is None else state.excluded & ~LAYER_FAKE
         try:
-            return function(*args, **kwargs)
+            with changed(excluded=excluded):
+                return function(*args, **kwargs)
         finally:
             RUNNING.context = before
 

@@ -366,7 +366,8 @@ class Out(Kind):
         count = len(op.out_positions)
         exact = exact_out(base)
         decides = base.options.get("out_decides")
-        dtype_at = base.argument_names.index("dtype") if decides else None
+        folds = base.kind.name in ("REDUCTION", "SCAN") and "dtype" in base.argument_names
+        dtype_at = base.argument_names.index("dtype") if decides or folds else None
         indexes = count > 1
         # torch: the iterator of elementwise ops looks for overlap before it resizes a tensor, and
         # gives it the result's strides.
@@ -380,7 +381,10 @@ class Out(Kind):
         def backend(*args: Any) -> Any:
             outs = args[-count:]
             given = args[:-count]
-            if dtype_at is not None and given[dtype_at] is None:
+            # torch: what is folded in a dtype that the call names, is not cast to another.
+            named = dtype_at is not None and given[dtype_at] is not None
+            if decides and not named:
+                assert dtype_at is not None
                 given = (*given[:dtype_at], outs[0]._dtype, *given[dtype_at + 1 :])
             result = base.backend(*given)
             results = result if isinstance(result, tuple) else (result,)
@@ -393,7 +397,11 @@ class Out(Kind):
                         f"Expected out tensor to have device {value.device}, but got "
                         f"{target.device} instead"
                     )
-                check_out_dtype(exact or (indexes and value._dtype is dtypes.int64), target, value)
+                check_out_dtype(
+                    exact or (named and folds) or (indexes and value._dtype is dtypes.int64),
+                    target,
+                    value,
+                )
                 if not geometry.same_sizes(target.shape, value.shape):
                     if looks_first:
                         check_writable(target)
@@ -482,6 +490,8 @@ class InplaceView(Kind):
 
         def backend(*args: Any) -> Any:
             target = args[0]
+            if holds_sparse(args):
+                return write_sparse(op, target, op.replayed_as.backend(*args))
             take_geometry(target, make_view(target, *shape(*args)))
             return target
 

@@ -101,7 +101,7 @@ def make_tensor(
         result = (
             functions.view_as_complex(result[..., ::2].contiguous())
             if spread
-            else (functions.view_as_complex(result))
+            else functions.view_as_complex(result).clone()
         )
         if spread:
             doubled = functions.empty((*shape[:-1], 2 * shape[-1]), dtype=dtype, device=device)

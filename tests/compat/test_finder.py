@@ -314,3 +314,16 @@ assert "torch.autograd.gradcheck" not in sys.modules
 assert rushlight.autograd.gradcheck is gradcheck
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_operators_of_the_nn_namespace_under_their_own_names() -> None:
+    script = """
+import rushlight.compat
+rushlight.compat.install()
+import torch
+x = torch.arange(4.0).view(1, 1, 2, 2)
+assert torch._C._nn.upsample_nearest2d(x, (4, 4)).sum().item() == 24
+assert torch._C._nn.upsample_bilinear2d(x, (1, 1), False).item() == 1.5
+assert torch._C._nn.reflection_pad2d(x, (1, 1, 1, 1)).shape == (1, 1, 4, 4)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

@@ -339,6 +339,41 @@ def test_a_class_that_wants_no_dispatch_has_none():
     assert Logged.seen == []
 
 
+class Rows:
+    """Has a length and elements, and no class that says so."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+
+class Closed(Rows):
+    def __getitem__(self, index):
+        raise TypeError
+
+
+def test_whatever_has_a_length_and_elements_is_a_sequence():
+    assert rl.tensor(Rows([1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert rl.tensor(Rows([Rows([1, 2]), [3, 4]])).tolist() == [[1, 2], [3, 4]]
+    assert rl.Tensor(Rows([1, 2])).tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="could not determine the shape of object type 'Closed'"):
+        rl.tensor(Closed([1.0]))
+    with pytest.raises(RuntimeError, match="Could not infer dtype of dict"):
+        rl.tensor({0: 1.0})
+
+
+def test_lists_that_hold_themselves_have_no_end():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="too many dimensions 'list'"):
+        rl.tensor(endless)
+
+
 def test_writes_to_the_data_of_a_wrapper_are_not_counted():
     class Wrapper(rl.Tensor):
         @staticmethod

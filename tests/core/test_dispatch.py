@@ -430,6 +430,44 @@ def test_gradcheck_of_a_wrapper():
     assert torch.autograd.gradcheck(lambda x: x * 2, (x,))
 
 
+def test_numbers_with_a_gradient_are_no_floats():
+    x, p = torch.ones(2), torch.tensor(0.5, requires_grad=True)
+    for call in (
+        lambda: torch.nan_to_num(x, p),
+        lambda: torch.nn.functional.layer_norm(x, (2,), eps=p),
+        lambda: torch.isclose(x, x, p),
+        lambda: x.clone().normal_(p, 1.0),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    assert torch.nan_to_num(x, p.detach()).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("one", [torch.tensor(2), torch.tensor([2]), torch.tensor([[2]])])
+def test_a_tensor_of_one_integer_stands_for_a_size(one):
+    x = torch.arange(6.0)
+    assert torch.zeros(one).shape == (2,)
+    assert torch.ones(3, one).shape == torch.zeros([3, one]).shape == (3, 2)
+    assert x.view(-1, one).shape == x.reshape([3, one]).shape == (3, 2)
+    assert torch.nn.functional.interpolate(x.view(1, 1, 6), size=[one]).tolist() == [[[0.0, 3.0]]]
+    assert x.topk(one).values.tolist() == [5.0, 4.0]
+    assert x.sum([one - 2]).item() == 15.0
+
+
+def test_tensors_of_one_number_are_no_dims_and_of_truth_values_no_sizes():
+    x = torch.arange(6.0)
+    with pytest.raises(TypeError, match="must be int, not Tensor"):
+        x.softmax(torch.tensor([0]))
+    for wrong in (torch.tensor([2.0]), torch.tensor([2, 3])):
+        with pytest.raises(TypeError, match="size"):
+            torch.zeros(3, wrong)
+
+
+def test_one_index_in_a_tensor_is_an_index_to_split_at():
+    pieces = torch.arange(9).tensor_split(torch.tensor([2]))
+    assert [len(piece) for piece in pieces] == [2, 7]
+
+
 @pytest.mark.parametrize("name", ["sub", "truediv", "floordiv", "pow", "matmul", "mod", "lshift"])
 def test_operators_that_one_operand_declines_ask_the_other(name):
     class Declines(torch.Tensor):

@@ -453,9 +453,11 @@ def test_constructors_have_the_signature_of_their_options():
     )
     with pytest.raises(TypeError, match=r"SGD.__init__\(\) got an unexpected keyword .*'learning'"):
         SGD([leaf(1.0)], learning=0.1)
-    with pytest.raises(TypeError, match=r"Adam.__init__\(\) missing a required argument: 'params'"):
+    with pytest.raises(
+        TypeError, match=r"Adam.__init__\(\) missing 1 required positional argument: 'params'"
+    ):
         Adam(lr=0.1)
-    with pytest.raises(TypeError, match=r"SGD.__init__\(\) too many positional arguments"):
+    with pytest.raises(TypeError, match=r"SGD.__init__\(\) takes from 2 to 7 positional"):
         SGD([leaf(1.0)], 0.1, 0, 0, 0, False, True)
 
 
@@ -489,3 +491,27 @@ def test_a_step_that_is_put_on_a_class_gets_its_hooks_when_asked():
         made._patch_step_function()
     made.step()
     assert seen == ["before", "step"]
+
+
+def test_nothing_stands_for_parameters_of_which_nothing_is_kept():
+    for options in ({}, {"fused": True}):
+        layer = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, **options)
+        layer(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        assert not optimizer.state and optimizer.state_dict()["state"] == {}
+
+
+def test_fused_steps_are_refused_on_other_devices():
+    layer = torch.nn.Linear(2, 2, device="meta")
+    optimizer = torch.optim.Adam(layer.parameters(), fused=True)
+    layer.weight.grad = torch.rand_like(layer.weight)
+    with pytest.raises(RuntimeError, match="`fused=True` requires all the params"):
+        optimizer.step()
+
+
+def test_lbfgs_goes_nowhere_without_a_gradient():
+    values = [torch.ones(3)]
+    optimizer = torch.optim.LBFGS(values, tolerance_grad=-1.0)
+    assert optimizer.step(lambda: torch.tensor([10.0])).tolist() == [10.0]
+    assert values[0].tolist() == [1.0, 1.0, 1.0]

@@ -79,5 +79,5 @@ def test_the_first_momentum_buffer_comes_into_the_list():
 
 
 def test_missing_options_are_told():
-    with pytest.raises(TypeError, match=r"adam\(\) missing a required argument"):
+    with pytest.raises(TypeError, match=r"adam\(\) missing 4 required positional arguments"):
         functional.adam([], [])

@@ -52,3 +52,8 @@ def test_bools_are_drawn_between_bounds(low, high, values):
 def test_bounds_that_leave_no_value_are_refused(dtype, low, high):
     with pytest.raises(ValueError, match="only supports|must be less"):
         make_tensor(3, dtype=dtype, device="cpu", low=low, high=high)
+
+
+def test_complex_tensors_are_no_views():
+    made = make_tensor((4,), dtype=torch.complex64, device="cpu")
+    assert made._base is None and not made._is_view()

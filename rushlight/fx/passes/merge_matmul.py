@@ -54,12 +54,15 @@ def merge_matmul(in_mod: Any) -> GraphModule:
             node.args
         ) == 2:
             left, right = node.args
-            by_right.setdefault(right, []).append(node)
+            # An attribute is read anew for each use.
+            is_read = isinstance(right, Node) and right.op == "get_attr"
+            by_right.setdefault(right.target if is_read else right, []).append(node)
             lefts[node] = left
-    for right, products in by_right.items():
+    for products in by_right.values():
         if len(products) < 2 or not are_nodes_independent([lefts[each] for each in products]):
             continue
         operands = [lefts[each] for each in products]
+        right: Any = products[0].args[1]
         with gm.graph.inserting_before(first_after(gm, [*operands, right])):
             stacked = gm.graph.call_function(LIBRARY.cat, (operands,))
             together = gm.graph.call_function(LIBRARY.matmul, (stacked, right))

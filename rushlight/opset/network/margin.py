@@ -152,6 +152,11 @@ def _(make: Any) -> Any:
     function=None,
 )
 def multilabel_margin_loss(self: Any, target: Any, reduction: int) -> Any:
+    if self.dim() > 2 or (self.dim() and geometry.is_size(self.shape[-1], 0)):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+            f"{geometry.show(self.shape)}"
+        )
     if not geometry.same_sizes(tuple(self.shape), tuple(target.shape)):
         raise RuntimeError(
             f"inconsistent target size: {geometry.show(target.shape)} for input of size: "

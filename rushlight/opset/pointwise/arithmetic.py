@@ -365,6 +365,7 @@ def divides_integers(first: Any, second: Any) -> bool:
 
 floor_divide = pointwise(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
+    sparse=late("sparse.math:floor_divide"),
     may_raise=divides_integers,
     scalar=lambda m, x, y: m.floor_divide(x, y),
     exact_scalars=True,
@@ -387,6 +388,7 @@ floor_divide = pointwise(
 )
 pointwise(
     "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+    sparse=late("sparse.math:floor_divide"),
     scalar=floor_divide.options["scalar"],
     exact_scalars=True,
     node="NotImplemented",

@@ -210,6 +210,27 @@ for record in (chunk, unsafe_chunk):
 chunk.errors = lambda make: [(RuntimeError, (make(4), 0)), (RuntimeError, (make(), 1))]
 
 
+# Before the others: a tensor of one integer would do as a number of sections too.
+@composite(
+    "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, "
+    "Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+    tags=("data_dependent_output",),
+)
+def tensor_split_tensor(self: Any, tensor_indices_or_sections: Any, dim: int) -> Any:
+    given = tensor_indices_or_sections
+    if given._dtype.name != "int64":
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+            f"{given._dtype.scalar_type_name}"
+        )
+    if given.dim() > 1:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+            f"one-dimensional tensor, but got a tensor with {given.dim()} dims"
+        )
+    return list(self.tensor_split(given.item() if given.dim() == 0 else given.tolist(), dim))
+
+
 @composite("tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]")
 def tensor_split(self: Any, sections: Any, dim: int) -> Any:
     sizes = self.shape
@@ -251,26 +272,6 @@ tensor_split_indices.samples = lambda make: [
     (make.strided(2, 3), (2, 1), 1),
     (make(3), (-1, 9)),
 ]
-
-
-@composite(
-    "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, "
-    "Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
-    tags=("data_dependent_output",),
-)
-def tensor_split_tensor(self: Any, tensor_indices_or_sections: Any, dim: int) -> Any:
-    given = tensor_indices_or_sections
-    if given._dtype.name != "int64":
-        raise RuntimeError(
-            "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
-            f"{given._dtype.scalar_type_name}"
-        )
-    if given.dim() > 1:
-        raise RuntimeError(
-            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-            f"one-dimensional tensor, but got a tensor with {given.dim()} dims"
-        )
-    return list(self.tensor_split(given.item() if given.dim() == 0 else given.tolist(), dim))
 
 
 def even_split(self: Any, name: str, dim: int, sections: Any) -> Any:

@@ -374,9 +374,9 @@ def index_from_sequence(entry: Any) -> Tensor:
         if entry.dtype == object:
             raise TypeError("an index sequence may hold integers and truth values only")
     if entry.dtype == np.bool_:
-        return constant(np.ascontiguousarray(entry), dtypes.bool_)
+        return constant(np.asarray(entry, order="C"), dtypes.bool_)
     if entry.dtype == np.uint8:
-        return constant(np.ascontiguousarray(entry), dtypes.uint8)
+        return constant(np.asarray(entry, order="C"), dtypes.uint8)
     if entry.dtype.kind not in "biuf":
         raise TypeError(f"new(): invalid data type '{entry.dtype}'")
     return constant(entry.astype(np.int64, order="C"), dtypes.int64)
