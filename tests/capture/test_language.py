@@ -21,7 +21,7 @@ import rushlight as torch
 from rushlight import compat
 from rushlight.capture.marks import graph_break
 from rushlight.compiler import compiling
-from rushlight.compiler.counting import CompileCounter
+from rushlight.compiler.counting import CompileCounter, CompileCounterWithBackend
 
 nn = torch.nn
 T = typing.TypeVar("T")
@@ -420,3 +420,72 @@ def test_what_capture_does_not_expect_ends_the_graph(monkeypatch):
 
     monkeypatch.setattr(Tracer, "contains", fail)
     assert compiled(lambda x: x + 1 if 3 in (2, x.dim()) else x)(torch.ones(1)).tolist() == [1.0]
+
+
+DATA = [
+    lambda x: (x.sum().item() + 1, x * x.sum().item()),
+    lambda x: ((x + x[0].item()) * 2, x.tolist()),
+    lambda x: torch.zeros(x.abs().long()[0].item()) + 1,
+    lambda x: (x[x > 0] * 2, x.nonzero(), torch.nonzero(x > 0)),
+    lambda x: (float(x[0]), int(x.long()[1])),
+    lambda x: (torch.masked_select(x, x > 0).sum(), torch.unique(x)),
+    lambda x: (x[x > 0].shape[0], torch.cat([x[x > 0], x[x > 0]]).mean()),
+    lambda x: x[torch.arange(3)[x > 0]] + 1,
+    lambda x: torch.tensor(3).item() + x,
+]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("number", range(len(DATA)))
+def test_what_only_data_tell_is_in_whole_graphs(number, backend):
+    program, counter = DATA[number], CompileCounterWithBackend(backend)
+    whole = torch.compile(program, backend=counter, fullgraph=True)
+    for values in ([1.0, -2.0, 3.0], [4.0, 5.0, 6.0], [2.0, -1.0, -1.0]):
+        outcomes = []
+        for f in (program, whole):
+            x = torch.tensor(values, requires_grad=number not in (4, 5, 8))
+            found = f(x)
+            leaves = torch.utils._pytree.tree_leaves(found)
+            tensors = [v for v in leaves if isinstance(v, torch.Tensor) and v.requires_grad]
+            if tensors:
+                sum(t.sum() for t in tensors).backward()
+            shown = [v.detach() if isinstance(v, torch.Tensor) else v for v in leaves]
+            outcomes.append(str((shown, x.grad)))
+        assert outcomes[0] == outcomes[1]
+    assert counter.frame_count == 1
+
+
+# Not written here as it is: pytest changes what `assert` does.
+ASSERTS = """
+def asserts(x, log):
+    log.append(1)
+    assert x.sum() > 0, "low"
+    log.append(2)
+    return x * 2
+
+def asserts_and_handles(x, log):
+    try:
+        assert (x > 0).all()
+    except AssertionError as error:
+        return x - 1, str(error)
+    return x + 1
+"""
+
+
+@pytest.mark.parametrize(("name", "ops"), [("asserts", 4), ("asserts_and_handles", 4)])
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_asserts_on_tensors(name, ops, backend):
+    namespace = {}
+    exec(ASSERTS, namespace)
+    program = namespace[name]
+    counter = CompileCounterWithBackend(backend)
+    outcomes = []
+    for f in (program, torch.compile(program, backend=counter, fullgraph=True)):
+        for sign in (1, -1, 1):
+            log, x = [], torch.tensor([1.0, 2.0]) * sign
+            try:
+                found = f(x, log)
+            except AssertionError as error:
+                found = error.args
+            outcomes.append(str((found, log)))
+    assert outcomes[:3] == outcomes[3:] and counter.op_count == ops
