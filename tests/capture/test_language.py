@@ -7,12 +7,14 @@ import collections
 import copy
 import enum
 import functools
+import gc
 import io
 import itertools
 import operator
 import pickle
 import threading
 import typing
+import weakref
 
 import numpy as np
 import pytest
@@ -312,11 +314,24 @@ def test_compiled_code_is_shared():
 
     for _ in range(3):
         assert torch.compile(f, backend=counter)(torch.ones(2)).tolist() == [2.0, 2.0]
-    for _ in range(3):
-        torch.compile(Made(2), backend=counter)(torch.ones(3))
+    for model in [torch.compile(Made(2), backend=counter) for _ in range(3)]:
+        model(torch.ones(3))
     assert counter.frame_count == 2
     assert torch.compile(f, backend=counter, fullgraph=True)(torch.ones(2)).tolist() == [2.0, 2.0]
     assert counter.frame_count == 3
+
+
+def test_compiled_modules_are_let_go():
+    model = Net()
+    run = torch.compile(lambda x: model(x) * 2, backend="eager")
+    run(torch.ones(1, 2))
+    gone = [weakref.ref(model), weakref.ref(model.linear)]
+    other = Net()
+    torch.compile(other, backend="eager")(torch.ones(1, 2))
+    gone += [weakref.ref(other), weakref.ref(other.linear.weight)]
+    del run, model, other
+    gc.collect()
+    assert [reference() for reference in gone] == [None] * 4
 
 
 class Net(nn.Module):
