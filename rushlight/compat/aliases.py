@@ -607,9 +607,8 @@ ALIASES: dict[str, Entry] = {
         "_unlift_exported_program_lifted_states": ".export.unlift:unlift_program",
     },
     "torch.export.unflatten": {
-        "InterpreterModuleDispatcher": REFUSES + "RL0017",
         **same(".export.unflattening", "FlatArgsAdapter InterpreterModule UnflattenedModule"),
-        **same(".export.unflattening", "unflatten"),
+        **same(".export.unflattening", "InterpreterModuleDispatcher unflatten"),
     },
     "torch.export.dynamic_shapes": {
         "Constraint": REFUSES + "RL0017",
