@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from math import prod
 from typing import Any
 
+from rushlight.arrays.buffers import empty
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
@@ -15,6 +17,7 @@ from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, REARRANGEMENT, Spec
+from rushlight.opset.large import LARGE, native_loop
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, late, linear_in, sample
 from rushlight.opset.view.view import unsafe_view
@@ -575,9 +578,18 @@ def _(self: Any, dims: Any) -> Any:
 
 @flip.kernel
 def _(xp: Any, self: Any, dims: Any) -> Any:
-    wrapped = geometry.wrap_dims(dims, self.ndim)
+    wrapped = geometry.wrap_dims(dims, self.ndim) if self.ndim else ()
+    inner = self.ndim - len(wrapped)
+    if wrapped and min(wrapped) >= inner and self.size >= LARGE and self.flags.c_contiguous:
+        # The last dims together are rows that are read from their ends on.
+        run = native_loop("reversed", self.dtype)
+        if run is not None:
+            found = empty(self.shape, self.dtype, self.nbytes)
+            rows = prod(self.shape[:inner])
+            run(self, found, rows, self.size // rows)
+            return found
     place = [slice(None)] * self.ndim
-    for dim in wrapped if self.ndim else ():
+    for dim in wrapped:
         place[dim] = slice(None, None, -1)
     return self[tuple(place)].copy()
 
