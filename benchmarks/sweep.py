@@ -50,7 +50,6 @@ REASONS = {
     "polynomial": "recurrences over whole arrays, one pass for each degree",
     "linalg_lu": "the permutation is followed in Python, one pivot after the other",
     "linalg_lstsq": "singular values for every driver, where torch's is a pivoted QR",
-    "rot90": "NumPy copies backwards one element after the other",
     "max_pool2d": "maxima of whole arrays, one pass for each tap",
     "split": "a thousand results, each a Python object",
     "pow": "signs of negative bases in passes of their own",

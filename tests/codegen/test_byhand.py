@@ -80,3 +80,15 @@ def test_flip(dtype: str) -> None:
                 found.to(rushlight.complex128).numpy(),
                 np.flip(given.to(rushlight.complex128).numpy(), dims),
             )
+
+
+def test_quarter_turns() -> None:
+    x = rushlight.arange(20160).reshape(3, 70, 96)
+    strides = {(0, 1): (96, 6720, 1), (1, 2): (6720, 1, 96), (2, 0): (1, 96, 6720)}
+    for given in (x, x.transpose(0, 1)):
+        for dims, turned in strides.items():
+            for turns in range(-1, 5):
+                found = given.rot90(turns, dims)
+                assert np.array_equal(found.numpy(), np.rot90(given.numpy(), turns, dims))
+                assert given is not x or not turns % 2 or found.stride() == turned
+                assert found.data_ptr() != given.data_ptr()

@@ -576,22 +576,26 @@ def _(self: Any, dims: Any) -> Any:
     return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
 
 
+def flipped(array: Any, dims: Any) -> Any:
+    """A copy with some dims, not below 0, the other way round."""
+    inner = array.ndim - len(dims)
+    if dims and min(dims) >= inner and array.size >= LARGE and array.flags.c_contiguous:
+        # The last dims together are rows that are read from their ends on.
+        run = native_loop("reversed", array.dtype)
+        if run is not None:
+            found = empty(array.shape, array.dtype, array.nbytes)
+            rows = prod(array.shape[:inner])
+            run(array, found, rows, array.size // rows)
+            return found
+    place = [slice(None)] * array.ndim
+    for dim in dims:
+        place[dim] = slice(None, None, -1)
+    return array[tuple(place)].copy()
+
+
 @flip.kernel
 def _(xp: Any, self: Any, dims: Any) -> Any:
-    wrapped = geometry.wrap_dims(dims, self.ndim) if self.ndim else ()
-    inner = self.ndim - len(wrapped)
-    if wrapped and min(wrapped) >= inner and self.size >= LARGE and self.flags.c_contiguous:
-        # The last dims together are rows that are read from their ends on.
-        run = native_loop("reversed", self.dtype)
-        if run is not None:
-            found = empty(self.shape, self.dtype, self.nbytes)
-            rows = prod(self.shape[:inner])
-            run(self, found, rows, self.size // rows)
-            return found
-    place = [slice(None)] * self.ndim
-    for dim in wrapped:
-        place[dim] = slice(None, None, -1)
-    return self[tuple(place)].copy()
+    return flipped(self, geometry.wrap_dims(dims, self.ndim) if self.ndim else ())
 
 
 flip.samples = lambda make: [
@@ -725,7 +729,11 @@ def _(self: Any, k: int, dims: Any) -> Any:
 @rot90.kernel
 def _(xp: Any, self: Any, k: int, dims: Any) -> Any:
     turns, first, second = rotation(self.ndim, k, dims)
-    return xp.rot90(self, turns, (first, second))
+    if turns == 0:
+        return self.copy()
+    if turns == 2:
+        return flipped(self, (first, second))
+    return flipped(self, (second if turns == 1 else first,)).swapaxes(first, second)
 
 
 rot90.samples = lambda make: [
