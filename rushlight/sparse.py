@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 from rushlight.base.errors import MissingFeature, error
+from rushlight.core import construct
 from rushlight.core.construct import tensor
 from rushlight.core.device import (
     sparse_bsc,
@@ -17,6 +18,7 @@ from rushlight.core.device import (
     strided,
 )
 from rushlight.core.dtype import bool_, int64
+from rushlight.core.dtype import dtype as DType
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.sparse.compressed import sparse_csr_tensor
@@ -34,6 +36,32 @@ __all__ = [
     "spsolve",
     "sum",
 ]
+
+
+class LegacySparseType(type):
+    """`torch.sparse.FloatTensor` and its kin: constructors that also answer isinstance."""
+
+    dtype: DType
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor) and (
+            instance._dtype is cls.dtype and instance.layout is sparse_coo
+        )
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or (args and isinstance(args[0], Tensor)):
+            # torch: values keep their dtype, whatever the name of the constructor says.
+            return functions.sparse_coo_tensor(*args, **kwargs)
+        sizes = args[0] if args and not isinstance(args[0], int) else args or (0,)
+        return functions.sparse_coo_tensor(sizes, dtype=cls.dtype)
+
+
+for _name in ("BFloat16", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"):
+    _fields = {
+        "dtype": getattr(construct, f"{_name}Tensor").dtype, "layout": sparse_coo,
+        "is_sparse": True, "is_cuda": False, "__module__": "torch.sparse",
+    }  # fmt: skip
+    globals()[f"{_name}Tensor"] = LegacySparseType(f"{_name}Tensor", (), _fields)
 
 
 def mm(mat1: Any, mat2: Any, *reduce: Any) -> Any:

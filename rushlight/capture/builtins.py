@@ -399,7 +399,8 @@ def builtin_tee(t: Any, iterable: Any, n: Any = Const(2)) -> Any:
 
 
 def builtin_groupby(t: Any, iterable: Any, key: Any = Const(None)) -> Any:
-    key, groups = t.real(key), []
+    groups: list[tuple[Any, list[Any]]] = []
+    key = t.real(key)
     by_self = isinstance(key, Const) and key.value is None
     for item in t.iterate(iterable):
         value = t.real(item if by_self else t.call(key, [item], {}))

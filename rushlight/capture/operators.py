@@ -177,7 +177,7 @@ class Operators(Attributes):
         if isinstance(a, Dict) and isinstance(b, Dict) and f is operator.or_:
             return Dict({**a.items, **b.items}, kind=a.kind, factory=a.factory)
         if isinstance(a, Seq) and isinstance(b, Const) and isinstance(b.value, a.kind):
-            b = Seq(type(b.value), [self.lift(x) for x in b.value])
+            b = Seq(type(b.value), list(map(self.lift, b.value)))  # type: ignore[call-overload]
         elif isinstance(b, Seq) and isinstance(a, Const) and isinstance(a.value, tuple):
             a = Seq(type(a.value), [self.lift(x) for x in a.value])
         both_tuples = isinstance(a, Seq) and isinstance(b, Seq) and f is operator.add

@@ -472,6 +472,9 @@ class TorchWorld(World):
         return found
 
     def run(self, op: str, target: Any, args: Any, kwargs: Any, modes: dict[str, Any]) -> Any:
+        if kwargs.get("requires_grad"):
+            # A leaf of the program's, which no graph that is differentiated as a whole can give.
+            raise Break("a tensor that is made to require gradients")
         self.mode.begin()
         try:
             with changed(**states.fields_of(modes)), self.mode:

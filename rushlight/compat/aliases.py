@@ -139,6 +139,7 @@ ALIASES: dict[str, Entry] = {
         **bare(".symbolic.checks", "_check_type _check_value _check_with"),
         **bare(_OURS, "_check_tensor_all _check_tensor_all_with _shape_as_tensor"),
         "StorageBase": ".core.storage:Storage",
+        "_segment_reduce": ".opset.functions:segment_reduce",
     },
     "torch._utils": {
         "is_compiling": ".compiler:is_compiling",
@@ -688,6 +689,12 @@ ALIASES: dict[str, Entry] = {
     "torch.nn.modules": {"*": ".nn"},
     **{f"torch.nn.modules.{name}": {"*": ".nn"} for name in _NN_MODULES.split()},
     "torch.nn.modules.module": {
+        "_global_backward_hooks": ".nn.module:GLOBAL_BACKWARD_HOOKS",
+        "_global_backward_pre_hooks": ".nn.module:GLOBAL_BACKWARD_PRE_HOOKS",
+        "_global_forward_hooks": ".nn.module:GLOBAL_FORWARD_HOOKS",
+        "_global_forward_hooks_always_called": ".nn.module:GLOBAL_HOOKS_ALWAYS_CALLED",
+        "_global_forward_hooks_with_kwargs": ".nn.module:GLOBAL_HOOKS_WITH_KWARGS",
+        "_global_forward_pre_hooks": ".nn.module:GLOBAL_FORWARD_PRE_HOOKS",
         "_EXTRA_STATE_KEY_SUFFIX": ".nn.module:EXTRA_STATE",
         "_global_buffer_registration_hooks": ".nn.registration:BUFFER_HOOKS",
         "_global_module_registration_hooks": ".nn.registration:MODULE_HOOKS",
@@ -738,7 +745,14 @@ ALIASES: dict[str, Entry] = {
         "_get_activation_fn": ".nn.transformer:activation_of",
         "*": ".nn",
     },
-    "torch.optim.lr_scheduler": {"*": ".optim"},
+    "torch.optim.lr_scheduler": {
+        "EPOCH_DEPRECATION_WARNING": ".optim.schedule:EPOCH_GIVEN",
+        "*": ".optim",
+    },
+    "torch.nn.utils.stateless": {
+        "_functional_call": ".func.stateless:functional_call",
+        "_reparametrize_module": ".func.stateless:replaced",
+    },
     "torch.functional": {"*": "."},
     "torch.random": {"*": "."},
     "torch.distributions.kl": {

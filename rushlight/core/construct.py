@@ -21,8 +21,8 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry, ports
 from rushlight.core.binding import Mismatch, as_device, as_dtype
 from rushlight.core.determinism import unwritten_array
-from rushlight.core.device import cpu, device, sparse_coo
-from rushlight.core.dispatch import call_function_mode, overridable
+from rushlight.core.device import cpu, device, sparse_coo, strided
+from rushlight.core.dispatch import call_function_mode, dispatches, overridable
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
 from rushlight.core.history import mark_inference
 from rushlight.core.op import find_overload
@@ -677,6 +677,9 @@ def legacy_single(first: Any, dtype: dtype | None, found: dtype) -> Any:
 
 
 def legacy_new(cls: type, args: Args, kwargs: Kwargs) -> Any:
+    first = args[0] if len(args) == 1 and not kwargs else None
+    if isinstance(first, Tensor) and not dispatches(type(first)):
+        return first.as_subclass(cls)
     result = finish(legacy_array(cls, args, dict(kwargs), None), None, False)
     if cls is Tensor:
         return result
@@ -695,7 +698,7 @@ class LegacyType(type):
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor) and (
-            instance._dtype is cls.dtype and instance.device is cpu
+            instance._dtype is cls.dtype and instance.device is cpu and instance.layout is strided
         )
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:

@@ -367,9 +367,10 @@ class PlainParts:
 
 
 def set_state(self: Tensor, state: object) -> None:
-    """Attributes of a subclass that pickles its own way."""
-    if isinstance(state, dict):
-        set_attributes(self, state)
+    """Attributes of a subclass that pickles its own way, and its slots beside them."""
+    for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
+        if isinstance(part, dict):
+            set_attributes(self, part)
 
 
 # -- copying ---------------------------------------------------------------------------------------

@@ -145,6 +145,10 @@ class TypedStorage:
         return False
 
     @property
+    def filename(self) -> str | None:
+        return self._untyped_storage.filename
+
+    @property
     def is_cuda(self) -> bool:
         return self._untyped_storage.is_cuda
 

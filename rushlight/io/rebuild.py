@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core.attributes import own_slots
 from rushlight.core.device import device, layout
 from rushlight.core.device import meta as META
 from rushlight.core.interop import rebuild_tensor
@@ -147,6 +148,9 @@ def rebuild_v3(
 
 
 def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
+    if type(dtype) is int:
+        # torch: programs in files name dtypes by numbers.
+        dtype = next((each for each in dtypes.ALL if each.code == dtype), dtype)
     if not isinstance(dtype, dtypes.dtype):
         raise fail(f"a tensor has the dtype {shown(dtype)}, which is not known")
     sizes, strides = numbers(size, "a size"), numbers(stride, "a stride")
@@ -253,6 +257,11 @@ def rebuild_from_type(function: Any, cls: Any, args: Any, state: Any) -> Any:
     else:
         is_own = target not in (Tensor, Parameter)
         set_attributes(made, state, allowed_by_class if is_own else allowed_for_all)
+        slots = state[1] if is_own and type(state) is tuple and len(state) == 2 else None
+        for name, value in slots.items() if type(slots) is dict else ():
+            if name not in own_slots(target):
+                raise fail(f"a {shown(cls)} has no slot {shown(name)}")
+            setattr(made, name, value)
     return made
 
 

@@ -490,6 +490,8 @@ class InplaceView(Kind):
 
         def backend(*args: Any) -> Any:
             target = args[0]
+            if holds_sparse(args):
+                return write_sparse(op, target, op.replayed_as.backend(*args))
             take_geometry(target, make_view(target, *shape(*args)))
             return target
 

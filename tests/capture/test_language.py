@@ -344,3 +344,79 @@ def test_compiled_modules_are_copied_and_saved():
         assert other.linear.weight is not model.linear.weight
         assert torch.equal(other(x), model(x))
     assert {"linear", "_orig_mod"} <= set(dir(model))
+
+
+def test_backends_that_split_see_symbols():
+    from functorch.compile import aot_module_simplified, make_boxed_func
+
+    def backend(gm, inputs):
+        return aot_module_simplified(gm, inputs, lambda graph, _: make_boxed_func(graph.forward))
+
+    def f(x, k):
+        return x.view(-1, 1).expand(x.shape[0], x.shape[0]).sum(1) + torch.add(x, x, alpha=k)
+
+    compiled = torch.compile(f, backend=backend)
+    for n in (3, 4, 5, 6):
+        for requires_grad in (False, True):
+            x = torch.arange(float(n), requires_grad=requires_grad)
+            assert torch.equal(compiled(x, n), f(x, n))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_leaves_that_are_made(backend):
+    def f(x):
+        leaf = torch.ones(2, requires_grad=True)
+        return leaf, leaf * x
+
+    leaf, out = torch.compile(f, backend=backend)(torch.full((2,), 3.0))
+    out.sum().backward()
+    assert leaf.is_leaf and leaf.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("key", [(1, 1), 0, (slice(None), 1), (slice(0, 2), 3)])
+def test_writes_to_some_copies_of_elements(backend, key):
+    def f(x, z):
+        y = x.expand(3, 4)
+        y[key].fill_(7)
+        return y * z
+
+    x, z = torch.arange(4.0), torch.ones(4, requires_grad=True)
+    want, twin = f(x, z), torch.arange(4.0)
+    assert torch.equal(torch.compile(f, backend=backend)(twin, z), want)
+    assert torch.equal(x, twin)
+
+
+def test_values_that_a_mask_places():
+    def f(x, mask, y):
+        x = x.clone()
+        x[mask] = y
+        return x * 2
+
+    x, y = torch.ones(4), torch.tensor([5.0, 6.0], requires_grad=True)
+    mask = torch.tensor([True, False, True, False])
+    out = torch.compile(f, backend="aot_eager")(x, mask, y)
+    out.sum().backward()
+    assert out.tolist() == [10.0, 2.0, 12.0, 2.0] and y.grad.tolist() == [2.0, 2.0]
+
+
+def test_gradients_of_numbers_that_are_views():
+    f = torch.compile(lambda x, k: nn.functional.huber_loss(x, x * 3, delta=k), dynamic=True)
+    x = torch.arange(3.0, requires_grad=True)
+    for _ in range(2):
+        (gradient,) = torch.autograd.grad(f(x, 5).sum(), x)
+        assert torch.allclose(gradient, torch.tensor([0.0, 4 / 3, 8 / 3]))
+
+
+def test_truth_of_numpy_is_a_mask_without_dims():
+    assert torch.arange(3)[np.array(True)].tolist() == [[0, 1, 2]]
+
+
+def test_what_capture_does_not_expect_ends_the_graph(monkeypatch):
+    from rushlight.capture.calls import Tracer
+
+    def fail(*_):
+        raise KeyError("unforeseen")
+
+    monkeypatch.setattr(Tracer, "contains", fail)
+    assert compiled(lambda x: x + 1 if 3 in (2, x.dim()) else x)(torch.ones(1)).tolist() == [1.0]

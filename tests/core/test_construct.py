@@ -395,3 +395,17 @@ def test_writes_to_the_data_of_a_wrapper_are_not_counted():
     assert x.inner.tolist() == [3.0, 3.0]
     data = x.data
     assert (data.add_(1)._version, x._version) == (1, 1)
+
+
+def test_constructors_of_classes_see_tensors_as_views():
+    class Derived(rl.Tensor):
+        pass
+
+    x = rl.ones(2, requires_grad=True)
+    for made in (Derived(x), rl.Tensor(x)):
+        assert made._base is x and made.requires_grad
+        (made * 3).sum().backward()
+    assert x.grad.tolist() == [6.0, 6.0]
+    plain = rl.ones(2)
+    Derived(plain).add_(1)
+    assert (plain._version, plain.tolist()) == (1, [2.0, 2.0])

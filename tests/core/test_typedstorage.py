@@ -79,3 +79,11 @@ def test_wrong_indices_and_sizes():
     with pytest.raises(RuntimeError, match="size does not match, self was 8 bytes"):
         held.copy_(rl.FloatStorage([1.0]))
     assert rl.Storage is rl.FloatStorage
+
+
+def test_files_of_storages(tmp_path):
+    path = str(tmp_path / "numbers")
+    shared = rl.from_file(path, shared=True, size=4)
+    assert shared.untyped_storage().filename == shared.storage().filename == path
+    assert rl.from_file(path, shared=False, size=4).untyped_storage().filename is None
+    assert rl.ones(2).untyped_storage().filename is None

@@ -7,8 +7,10 @@ import sys
 from collections import OrderedDict
 from dataclasses import InitVar, dataclass, field
 from enum import Enum
+from types import MethodType
 from typing import Any, Dict, List, Optional, Tuple
 
+import numpy
 import pytest
 
 import rushlight as torch
@@ -37,6 +39,11 @@ class Account:
     def empty(cls, owner: str) -> "Account":
         amounts: List[int] = []
         return cls(owner, amounts)
+
+    @staticmethod
+    def put_of(account: "Account", amount: int) -> "Account":
+        account.put(amount)
+        return account
 
     @torch.jit.unused
     def report(self, to: object, **options) -> int:
@@ -422,3 +429,193 @@ def test_keys_of_shared_dicts_have_their_type():
 def test_the_first_name_of_jit_may_be_any():
     program = "import rushlight as torch; torch.jit.CompilationUnit('def f(x): return x')"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@torch.jit.interface
+class Layer(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        pass
+
+
+class PlusOne(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1
+
+
+class PlusTwo(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 2
+
+
+class OfInts(nn.Module):
+    def forward(self, x: int) -> int:
+        return x
+
+
+class Layers(nn.Module):
+    open: Layer
+
+    def __init__(self):
+        super().__init__()
+        self.open = PlusOne()
+        self.closed = PlusOne()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.open(x) + self.closed(x)
+
+
+def test_modules_are_exchanged_for_such_as_fit():
+    scripted = torch.jit.script(Layers())
+    x = torch.zeros(1)
+    scripted.open = torch.jit.script(PlusTwo())
+    assert scripted(x).item() == 3
+    with pytest.raises(RuntimeError, match="is not compatible with interface"):
+        scripted.open = torch.jit.script(OfInts())
+    with pytest.raises(RuntimeError, match="for field 'closed', but found"):
+        scripted.closed = torch.jit.script(PlusTwo())
+    scripted.closed = torch.jit.script(PlusOne())
+    assert scripted(x).item() == 3
+    with pytest.raises(RuntimeError, match="does not support inheritance"):
+
+        @torch.jit.interface
+        class Second(Layer):
+            def other(self, x: Tensor) -> Tensor:
+                pass
+
+
+def test_lists_are_made_of_what_can_be_gone_through():
+    def ints(x: List[int]):
+        return x
+
+    def floats(x: List[float]):
+        return x
+
+    def bools(x: List[bool]):
+        return x
+
+    def texts(x: List[str]):
+        return x
+
+    script = torch.jit.script
+    for given in (range(1, 3), (1, 2), numpy.array([1, 2]), torch.Size([1, 2]), {1, 2}):
+        assert script(ints)(given) == [1, 2]
+    assert script(ints)([torch.tensor(3)]) == [3]
+    assert script(floats)([1, torch.tensor(2.5)]) == [1.0, 2.5]
+    assert script(bools)([0, 1, 2, None]) == [False, True, True, False]
+    assert script(texts)({"a": 1}) == ["a"]
+    for function, given in ((ints, "12"), (ints, torch.ones(2)), (ints, [1.5]), (bools, ["a"])):
+        with pytest.raises(RuntimeError, match="Unable to cast Python instance"):
+            script(function)(given)
+
+
+class Dictionary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.found = nn.ParameterDict({k: nn.Parameter(torch.ones(1)) for k in ("a", "b")})
+        self.none = nn.ModuleDict()
+
+    def forward(self, x):
+        assert "a" not in self.none
+        for name, value in self.found.items():
+            x = x + value * len(name)
+        return self.found["a"] * x
+
+
+def test_parameter_dicts():
+    module = Dictionary()
+    assert torch.jit.script(module)(torch.ones(1)).item() == module(torch.ones(1)).item() == 3
+
+
+class ReluWhenScripted(nn.SELU):
+    def __prepare_scriptable__(self):
+        return nn.ReLU()
+
+
+def test_modules_may_say_what_is_compiled_in_their_place():
+    x = torch.tensor([-1.0, 2.0])
+    for module in (ReluWhenScripted(), nn.Sequential(nn.Sequential(ReluWhenScripted()))):
+        assert torch.equal(torch.jit.script(module)(x), torch.tensor([0.0, 2.0]))
+
+
+class Ignoring(nn.Module):
+    __jit_ignored_attributes__ = ["secret"]
+
+    def __init__(self):
+        super().__init__()
+        self.secret = 1
+
+    @torch.jit.ignore
+    def name(self):
+        return "of the class"
+
+    def forward(self, x):
+        return x
+
+
+def test_what_stays_python_is_the_modules_own():
+    module = Ignoring()
+
+    @torch.jit.ignore
+    def name(self):
+        return "of the module"
+
+    module.name = MethodType(name, module)
+    scripted = torch.jit.script(module)
+    assert scripted.name() == "of the module" and scripted.name.__self__ is scripted
+    assert not scripted._c.hasattr("secret")
+
+
+class OwnState(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.saved = False
+
+    def forward(self, x):
+        return x
+
+    @torch.jit.export
+    def _save_to_state_dict(self, destination: Dict[str, Tensor], prefix: str, keep_vars: bool):
+        self.saved = True
+
+
+def test_compiled_methods_make_the_state_dict():
+    scripted = torch.jit.script(OwnState())
+    scripted.state_dict()
+    assert scripted.saved
+
+
+def test_comments_may_leave_the_result_out():
+    def program(flag):
+        # type: (bool)
+        return not flag
+
+    assert torch.jit.script(program)(True) is False
+
+
+def test_values_of_dicts_have_the_annotated_type():
+    def program() -> Dict[str, int]:
+        found: Dict[str, int] = {key: key for key in ["a", "b"]}
+        return found
+
+    with pytest.raises(RuntimeError, match="did not match the type of an actual value type `str`"):
+        torch.jit.script(program)
+
+
+def test_meta_tensors_go_to_files():
+    buffer = io.BytesIO()
+    torch.jit.save(torch.jit.script(nn.Linear(2, 3, device="meta")), buffer)
+    buffer.seek(0)
+    weight = torch.jit.load(buffer).weight
+    assert weight.is_meta and weight.shape == (3, 2) and weight.dtype is torch.float32
+
+
+class Opens(nn.Module):
+    def forward(self, name: str):
+        return Account.empty(name).put_of(Account.empty("other"), 3).owner
+
+
+def test_static_methods_go_to_files():
+    buffer = io.BytesIO()
+    torch.jit.save(torch.jit.script(Opens()), buffer)
+    buffer.seek(0)
+    assert torch.jit.load(buffer)("a") == "other"

@@ -208,6 +208,16 @@ class RecursiveScriptModule(ScriptModule):
             raise RuntimeError("cannot delete methods or parameters of a script module")
         object.__delattr__(self, name)
 
+    def _save_to_state_dict(self, *args: Any) -> None:
+        name = "_save_to_state_dict"
+        own = self._c._has_method(name)
+        self._c._get_method(name)(*args) if own else super()._save_to_state_dict(*args)
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        name = "_load_from_state_dict"
+        own = self._c._has_method(name)
+        self._c._get_method(name)(*args) if own else super()._load_from_state_dict(*args)
+
     def register_parameter(self, name: str, param: Any) -> None:
         self._parameters[name] = param
 

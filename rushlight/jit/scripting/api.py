@@ -61,7 +61,7 @@ def script(
     if isinstance(obj, Module):
         from rushlight.jit.scripting.recursive import script_module
 
-        return script_module(obj)
+        return script_module(prepared(obj, {}))
     if isinstance(obj, list | dict):
         from rushlight.jit.objects.containers import ScriptDict, ScriptList
 
@@ -78,6 +78,22 @@ def script(
 
         return script_object(obj, compile_class(type(obj), sys._getframe(_frames_up + 1).f_locals))
     raise TypeError(f"module, class, method, function, traceback, frame, or code object was expected, got {type(obj).__name__}")  # fmt: skip # noqa: E501
+
+
+def prepared(module: Any, done: dict[int, Any]) -> Any:
+    """A module, and all below it, as their `__prepare_scriptable__` wants them compiled."""
+    from rushlight.jit.objects.modules import ScriptModule
+
+    if module is None or isinstance(module, ScriptModule):
+        return module
+    found = done.get(id(module))
+    if found is None:
+        prepare = getattr(module, "__prepare_scriptable__", None)
+        found = done[id(module)] = module if prepare is None else prepare()
+        children = found._modules
+        for name, child in children.items():
+            children[name] = prepared(child, done)
+    return found
 
 
 def script_function(function: Any) -> Any:

@@ -91,7 +91,11 @@ def read_attributes(module: Any) -> Attributes:
         if name in module._modules or name in facts.types or not hasattr(module, name):
             continue
         facts.constants[name] = valid_constant(module, name, getattr(module, name))
+    ignored = getattr(module, "__jit_ignored_attributes__", ())
     for name, value in vars(module).items():
+        if name in ignored:
+            facts.failed[name] = "(This attribute was ignored during compilation)"
+            continue
         if name in INTERNAL or name in facts.constants or name in facts.types:
             continue
         add_attribute(facts, module, name, value, hints)

@@ -212,12 +212,11 @@ class Calls(Indexing):
             key, value = [ast.copy_location(ast.Name(n, ast.Load()), given) for n in names]
             target = ast.copy_location(ast.Tuple([key, value], ast.Store()), given)
             made = self.collect_dict(key, value, target, pairs, place, hint)
-        self.check_dict_type(made, hint, place)
+        self.check_dict_type(made.type(), hint, place)
         return made
 
-    def check_dict_type(self, made: Value, hint: Type | None, place: SourceRange) -> None:
+    def check_dict_type(self, type_: Type, hint: Type | None, place: SourceRange) -> None:
         """Refuses a dict of other keys or values than its annotation says."""
-        type_ = made.type()
         if not isinstance(hint, DictType) or not isinstance(type_, DictType):
             return
         for word, own, wanted in (

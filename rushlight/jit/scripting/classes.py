@@ -205,7 +205,10 @@ class ClassCompiler:
         def define(made: Function) -> None:
             define_function(made, parsed, resolver)
 
-        made = Function(f"{self.type.dotted}.{node.name}", define=define, unit=PYTHON_UNIT)
+        # In files it stands beside the class, not in it.
+        package = self.type.dotted.rpartition(".")[0]
+        name = PYTHON_UNIT.claim(f"{package}.{node.name}")
+        made = PYTHON_UNIT.add_function(Function(name, define=define))
         self.type.static_methods[node.name] = made
 
     def add_property(
@@ -245,6 +248,11 @@ def interface(cls: Any) -> Any:
 
     if not inspect.isclass(cls):
         raise RuntimeError("interface must be applied to a class")
+    if len(cls.mro()) != (3 if issubclass(cls, Module) else 2):
+        raise RuntimeError(
+            "TorchScript interface does not support inheritance yet. Please directly inherit from "
+            "'object' or 'nn.Module'."
+        )
     type_ = InterfaceType(PYTHON_UNIT.claim(qualified_name(cls)), issubclass(cls, Module))
     source = source_of(cls)
     (node,) = [each for each in parse_text(source).body if isinstance(each, ast.ClassDef)]

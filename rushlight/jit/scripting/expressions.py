@@ -285,6 +285,7 @@ class Expressions(Calls):
             if not is_typed:
                 result.setType(DictType(key.type(), value.type()))
                 is_typed = True
+            self.check_dict_type(DictType(key.type(), value.type()), result.type(), place)
             self.builtin(place, "aten::_set_item", [result, key, value])
 
         self.for_each([target], iterable, place, body)

@@ -11,7 +11,7 @@ from rushlight.jit.scripting.frontend import Parsed, check_function, parse_text
 from rushlight.jit.scripting.functions import define_function
 from rushlight.jit.scripting.recursive import default_values
 from rushlight.jit.scripting.resolving import Resolver
-from rushlight.jit.scripting.sources import SourceText
+from rushlight.jit.scripting.sources import SourceText, indentation_of
 from rushlight.jit.unit import Function
 
 
@@ -68,9 +68,3 @@ class CompilationUnit(unit.CompilationUnit):
 
     def get_functions(self) -> list[Any]:
         return [getattr(self, name) for name in self.functions]
-
-
-def indentation_of(text: str) -> int:
-    """How far the first line that says something is set in."""
-    first = next((line for line in text.split("\n") if line.strip()), "")
-    return len(first) - len(first.lstrip())

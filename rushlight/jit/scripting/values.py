@@ -302,7 +302,10 @@ class SimpleValue(Sugared):
     ) -> Sugared:
         type_ = self.value.type()
         if isinstance(type_, ClassType | InterfaceType):
-            return self.attr(place, em, "__call__").call(place, em, args, kwargs, binders)
+            name = "__call__"
+            if type_.is_module and name not in type_.methods:
+                name = "forward"
+            return self.attr(place, em, name).call(place, em, args, kwargs, binders)
         fail_at(place, f"cannot call a {self.kind()}")
 
     def iter(self, place: SourceRange, em: Emitter) -> Sugared:
