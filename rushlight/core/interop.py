@@ -159,6 +159,8 @@ def dlpack(
         raise error("RL0408", BufferError, what=f"on device '{self.device}': they have no memory")
     if self._dtype in UNKNOWN_TO_NUMPY:
         raise error("RL0408", BufferError, what=f"of {self._dtype}: NumPy's DLPack lacks the type")
+    if stream is not None and not isinstance(stream, int):
+        raise TypeError("stream must be ``int`` or ``none``")
     if stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
     array = self._array

@@ -409,3 +409,33 @@ def test_constructors_of_classes_see_tensors_as_views():
     plain = rl.ones(2)
     Derived(plain).add_(1)
     assert (plain._version, plain.tolist()) == (1, [2.0, 2.0])
+
+
+class Exporter:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+class Column(Rows):
+    """A sequence by its methods that has an array, under other labels than numbers."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.rows, dtype)
+
+    def __getitem__(self, index):
+        raise KeyError(index)
+
+
+def test_memory_that_objects_hand_out():
+    source = rl.ones(3)
+    for make in (rl.tensor, rl.as_tensor):
+        assert make(Exporter(source)).tolist() == [1.0, 1.0, 1.0]
+    assert rl.tensor(Column([1, 2])).tolist() == [1, 2]
+    with pytest.raises(TypeError, match="stream must be"):
+        source.__dlpack__(stream="0")

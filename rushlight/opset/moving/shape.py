@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from math import prod
 from typing import Any
 
+from rushlight.arrays.buffers import empty
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
@@ -15,6 +17,7 @@ from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, REARRANGEMENT, Spec
+from rushlight.opset.large import LARGE, native_loop
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, late, linear_in, sample
 from rushlight.opset.view.view import unsafe_view
@@ -573,13 +576,26 @@ def _(self: Any, dims: Any) -> Any:
     return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
 
 
+def flipped(array: Any, dims: Any) -> Any:
+    """A copy with some dims, not below 0, the other way round."""
+    inner = array.ndim - len(dims)
+    if dims and min(dims) >= inner and array.size >= LARGE and array.flags.c_contiguous:
+        # The last dims together are rows that are read from their ends on.
+        run = native_loop("reversed", array.dtype)
+        if run is not None:
+            found = empty(array.shape, array.dtype, array.nbytes)
+            rows = prod(array.shape[:inner])
+            run(array, found, rows, array.size // rows)
+            return found
+    place = [slice(None)] * array.ndim
+    for dim in dims:
+        place[dim] = slice(None, None, -1)
+    return array[tuple(place)].copy()
+
+
 @flip.kernel
 def _(xp: Any, self: Any, dims: Any) -> Any:
-    wrapped = geometry.wrap_dims(dims, self.ndim)
-    place = [slice(None)] * self.ndim
-    for dim in wrapped if self.ndim else ():
-        place[dim] = slice(None, None, -1)
-    return self[tuple(place)].copy()
+    return flipped(self, geometry.wrap_dims(dims, self.ndim) if self.ndim else ())
 
 
 flip.samples = lambda make: [
@@ -635,6 +651,8 @@ def _(self: Any, shifts: Any, dims: Any) -> Any:
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
+    if not sizes and dims:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     wrapped = [geometry.wrap_dim(dim, len(sizes)) for dim in dims]
     if any(geometry.is_size(size, 0) for size in sizes):
         return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
@@ -713,7 +731,11 @@ def _(self: Any, k: int, dims: Any) -> Any:
 @rot90.kernel
 def _(xp: Any, self: Any, k: int, dims: Any) -> Any:
     turns, first, second = rotation(self.ndim, k, dims)
-    return xp.rot90(self, turns, (first, second))
+    if turns == 0:
+        return self.copy()
+    if turns == 2:
+        return flipped(self, (first, second))
+    return flipped(self, (second if turns == 1 else first,)).swapaxes(first, second)
 
 
 rot90.samples = lambda make: [
