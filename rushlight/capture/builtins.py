@@ -300,7 +300,7 @@ def builtin_number(kind: type) -> Callable[..., Any]:
         if isinstance(v, Number) and t.type_of(v) is kind:
             return v
         if isinstance(v, Tensor):
-            raise Break(f"{kind.__name__} of a tensor")
+            return t.world.number_of(t, v, kind)
         if isinstance(v, New | Obj) and kind is bool:
             return Const(t.truth(v))
         return NotImplemented

@@ -266,7 +266,6 @@ ALIASES: dict[str, Entry] = {
     "torch._VF": {**_UNDRESSED, "*": "."},
     "torch._C._VariableFunctions": {**_UNDRESSED, "*": "."},
     "torch._C._linalg": {"*": ".linalg"},
-    "torch._VF": {"*": "."},
     "torch.nn.utils.prune": {
         "_compute_norm": ".nn.utils.prune:norms_along",
         "_compute_nparams_toprune": ".nn.utils.prune:count_to_prune",
@@ -607,9 +606,8 @@ ALIASES: dict[str, Entry] = {
         "_unlift_exported_program_lifted_states": ".export.unlift:unlift_program",
     },
     "torch.export.unflatten": {
-        "InterpreterModuleDispatcher": REFUSES + "RL0017",
         **same(".export.unflattening", "FlatArgsAdapter InterpreterModule UnflattenedModule"),
-        **same(".export.unflattening", "unflatten"),
+        **same(".export.unflattening", "InterpreterModuleDispatcher unflatten"),
     },
     "torch.export.dynamic_shapes": {
         "Constraint": REFUSES + "RL0017",

@@ -33,7 +33,7 @@ class Parameter(Tensor, metaclass=ParameterType):
             return Tensor._make_subclass(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter expects a Tensor, got {type(data).__name__}")
-        result = data.detach()
+        result: Any = data.detach()
         if type(result) is not type(data):
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {type(data).__name__} requires "

@@ -7,12 +7,14 @@ import collections
 import copy
 import enum
 import functools
+import gc
 import io
 import itertools
 import operator
 import pickle
 import threading
 import typing
+import weakref
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ import rushlight as torch
 from rushlight import compat
 from rushlight.capture.marks import graph_break
 from rushlight.compiler import compiling
-from rushlight.compiler.counting import CompileCounter
+from rushlight.compiler.counting import CompileCounter, CompileCounterWithBackend
 
 nn = torch.nn
 T = typing.TypeVar("T")
@@ -312,11 +314,28 @@ def test_compiled_code_is_shared():
 
     for _ in range(3):
         assert torch.compile(f, backend=counter)(torch.ones(2)).tolist() == [2.0, 2.0]
-    for _ in range(3):
-        torch.compile(Made(2), backend=counter)(torch.ones(3))
+    for model in [torch.compile(Made(2), backend=counter) for _ in range(3)]:
+        model(torch.ones(3))
     assert counter.frame_count == 2
     assert torch.compile(f, backend=counter, fullgraph=True)(torch.ones(2)).tolist() == [2.0, 2.0]
     assert counter.frame_count == 3
+
+
+def test_compiled_modules_are_let_go():
+    model = Net()
+
+    def made(model):
+        return torch.compile(lambda x: model(x) * 2, backend="eager")
+
+    run = made(model)
+    run(torch.ones(1, 2))
+    gone = [weakref.ref(model), weakref.ref(model.linear)]
+    other = Net()
+    torch.compile(other, backend="eager")(torch.ones(1, 2))
+    gone += [weakref.ref(other), weakref.ref(other.linear.weight)]
+    del run, model, other
+    gc.collect()
+    assert [reference() for reference in gone] == [None] * 4
 
 
 class Net(nn.Module):
@@ -420,3 +439,72 @@ def test_what_capture_does_not_expect_ends_the_graph(monkeypatch):
 
     monkeypatch.setattr(Tracer, "contains", fail)
     assert compiled(lambda x: x + 1 if 3 in (2, x.dim()) else x)(torch.ones(1)).tolist() == [1.0]
+
+
+DATA = [
+    lambda x: (x.sum().item() + 1, x * x.sum().item()),
+    lambda x: ((x + x[0].item()) * 2, x.tolist()),
+    lambda x: torch.zeros(x.abs().long()[0].item()) + 1,
+    lambda x: (x[x > 0] * 2, x.nonzero(), torch.nonzero(x > 0)),
+    lambda x: (float(x[0]), int(x.long()[1])),
+    lambda x: (torch.masked_select(x, x > 0).sum(), torch.unique(x)),
+    lambda x: (x[x > 0].shape[0], torch.cat([x[x > 0], x[x > 0]]).mean()),
+    lambda x: x[torch.arange(3)[x > 0]] + 1,
+    lambda x: torch.tensor(3).item() + x,
+]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("number", range(len(DATA)))
+def test_what_only_data_tell_is_in_whole_graphs(number, backend):
+    program, counter = DATA[number], CompileCounterWithBackend(backend)
+    whole = torch.compile(program, backend=counter, fullgraph=True)
+    for values in ([1.0, -2.0, 3.0], [4.0, 5.0, 6.0], [2.0, -1.0, -1.0]):
+        outcomes = []
+        for f in (program, whole):
+            x = torch.tensor(values, requires_grad=number not in (4, 5, 8))
+            found = f(x)
+            leaves = torch.utils._pytree.tree_leaves(found)
+            tensors = [v for v in leaves if isinstance(v, torch.Tensor) and v.requires_grad]
+            if tensors:
+                sum(t.sum() for t in tensors).backward()
+            shown = [v.detach() if isinstance(v, torch.Tensor) else v for v in leaves]
+            outcomes.append(str((shown, x.grad)))
+        assert outcomes[0] == outcomes[1]
+    assert counter.frame_count == 1
+
+
+# Not written here as it is: pytest changes what `assert` does.
+ASSERTS = """
+def asserts(x, log):
+    log.append(1)
+    assert x.sum() > 0, "low"
+    log.append(2)
+    return x * 2
+
+def asserts_and_handles(x, log):
+    try:
+        assert (x > 0).all()
+    except AssertionError as error:
+        return x - 1, str(error)
+    return x + 1
+"""
+
+
+@pytest.mark.parametrize(("name", "ops"), [("asserts", 4), ("asserts_and_handles", 4)])
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_asserts_on_tensors(name, ops, backend):
+    namespace = {}
+    exec(ASSERTS, namespace)
+    program = namespace[name]
+    counter = CompileCounterWithBackend(backend)
+    outcomes = []
+    for f in (program, torch.compile(program, backend=counter, fullgraph=True)):
+        for sign in (1, -1, 1):
+            log, x = [], torch.tensor([1.0, 2.0]) * sign
+            try:
+                found = f(x, log)
+            except AssertionError as error:
+                found = error.args
+            outcomes.append(str((found, log)))
+    assert outcomes[:3] == outcomes[3:] and counter.op_count == ops
