@@ -266,7 +266,6 @@ ALIASES: dict[str, Entry] = {
     "torch._VF": {**_UNDRESSED, "*": "."},
     "torch._C._VariableFunctions": {**_UNDRESSED, "*": "."},
     "torch._C._linalg": {"*": ".linalg"},
-    "torch._VF": {"*": "."},
     "torch.nn.utils.prune": {
         "_compute_norm": ".nn.utils.prune:norms_along",
         "_compute_nparams_toprune": ".nn.utils.prune:count_to_prune",
