@@ -132,7 +132,8 @@ def tolist(self: Tensor) -> Any:
 
 def formatted(self: Tensor, spec: str) -> str:
     """f"{tensor:.2f}": of the number, where there is one; of its text otherwise."""
-    if self.dim() == 0 and self._array is not None and type(self) in PLAIN:
+    held = self._array is not None and type(self) in PLAIN
+    if (held or self.is_quantized) and self.dim() == 0:
         return self.item().__format__(spec)  # type: ignore[no-any-return]
     return object.__format__(self, spec)
 

@@ -38,7 +38,8 @@ def rebuild_jagged(said: Any) -> Any:
     values, place = said["values"], said.get("_ragged_idx", 1)
     if type(place) is not int or not 1 <= place <= values.dim():
         raise fail("a nested tensor has no ragged dim")
-    offsets, lengths = said.get("offsets"), said.get("lengths")
+    offsets: Any = said.get("offsets")
+    lengths = said.get("lengths")
     starts = counts(offsets, "the start of each component")
     ends = starts[1:]
     if lengths is not None:

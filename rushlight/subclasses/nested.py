@@ -25,7 +25,9 @@ __all__ = ["NestedTensor", "as_nested_tensor", "nested_tensor", "to_padded_tenso
 # Methods that act on every element, beside the ops that say so.
 CONVERSIONS = frozenset(("contiguous", "double", "float", "requires_grad", "to"))
 # What concerns the tensor as an object and not its geometry.
-OBJECT = frozenset(("__get__", "__set__", "backward", "numel", "register_hook", "retain_grad"))
+OBJECT = frozenset(
+    ("__format__", "__get__", "__set__", "backward", "numel", "register_hook", "retain_grad")
+)
 
 
 class NestedTensor(Tensor):

@@ -151,3 +151,21 @@ def test_files_put_nothing_on_top_of_what_was_checked():
         {"_offsets": torch.tensor([0, 99])},
     )
     assert made._offsets.tolist() == [0, 2, 5]
+
+
+def test_texts_of_tensors_are_formatted():
+    plain = torch.ones(2)
+    parts = [plain, torch.ones(3)]
+    for shown in (
+        torch.nested.nested_tensor(parts),
+        torch.nested.nested_tensor(parts, layout=torch.jagged),
+        torch.masked.masked_tensor(plain, torch.tensor([True, False])),
+        torch.quantize_per_tensor(plain, 0.5, 0, torch.quint8),
+    ):
+        assert f"{shown}" == str(shown) and len(f"{shown}") > 10
+    assert f"{torch.quantize_per_tensor(torch.tensor(1.0), 0.5, 0, torch.qint8):.2f}" == "1.00"
+
+
+def test_limits_of_the_integers_that_quantised_numbers_are():
+    limits = [torch.iinfo(kind) for kind in (torch.qint8, torch.quint8, torch.qint32)]
+    assert [(each.bits, each.min) for each in limits] == [(8, -128), (8, 0), (32, -(1 << 31))]
