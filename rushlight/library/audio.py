@@ -104,7 +104,7 @@ def transduce(
     if clamp > 0:
         grads = grads.clip(-clamp, clamp)
     answers = (construct.from_numpy(each).to(logits.dtype) for each in (costs, grads))
-    return tuple(answers)  # type: ignore[return-value]
+    return tuple(answers)
 
 
 def walk(marks: Any, labels: Any, blank: int, fused: bool) -> tuple[float, Any]:
