@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.buffers import empty as fresh
-from rushlight.arrays.numpy_ import BLOCK, MATH
+from rushlight.arrays.numpy_ import BLOCK, FEW, MATH
 from rushlight.core import ports
 from rushlight.core.dtype import dtype, from_numpy
 from rushlight.core.geometry import same_sizes
@@ -29,6 +29,7 @@ __all__ = [
     "fused",
     "in_pieces",
     "native_loop",
+    "remainders",
     "text_kernel",
 ]
 
@@ -307,6 +308,22 @@ def native_loop(name: str, array_type: Any) -> Any:
         return None
     kind = from_numpy(array_type)
     return kernel_for(LOOPS, (name, kind), ports.native_loop, name, kind)
+
+
+def remainders(name: str, x: Any, y: Any) -> Any:
+    """fmod, remainder or floor_divide of float32 arrays; None where NumPy is to answer."""
+    if type(x) is not ndarray or type(y) is not ndarray or x.size < FEW:
+        return None
+    if not (x.dtype == np.float32 == y.dtype and same_sizes(x.shape, y.shape)):
+        return None
+    if not (x.flags.c_contiguous and y.flags.c_contiguous):
+        return None
+    run = native_loop(name, x.dtype)
+    if run is None:
+        return None
+    found, seen = fresh(x.shape, x.dtype, x.nbytes), np.empty(1, np.int32)
+    run(x, y, found, seen, x.size)
+    return None if seen[0] else found
 
 
 # -- conversion ------------------------------------------------------------------------------------
