@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from math import prod
 from typing import Any
 
-from rushlight.arrays.buffers import empty
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
@@ -17,7 +15,7 @@ from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, REARRANGEMENT, Spec
-from rushlight.opset.large import LARGE, native_loop
+from rushlight.opset.large import flipped
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, late, linear_in, sample
 from rushlight.opset.view.view import unsafe_view
@@ -574,23 +572,6 @@ def _(self: Any, dims: Any) -> Any:
     sizes = sizes_of(self)
     geometry.wrap_dims(dims, len(sizes))
     return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
-
-
-def flipped(array: Any, dims: Any) -> Any:
-    """A copy with some dims, not below 0, the other way round."""
-    inner = array.ndim - len(dims)
-    if dims and min(dims) >= inner and array.size >= LARGE and array.flags.c_contiguous:
-        # The last dims together are rows that are read from their ends on.
-        run = native_loop("reversed", array.dtype)
-        if run is not None:
-            found = empty(array.shape, array.dtype, array.nbytes)
-            rows = prod(array.shape[:inner])
-            run(array, found, rows, array.size // rows)
-            return found
-    place = [slice(None)] * array.ndim
-    for dim in dims:
-        place[dim] = slice(None, None, -1)
-    return array[tuple(place)].copy()
 
 
 @flip.kernel
