@@ -537,6 +537,7 @@ def test_bits_of_numbers_that_change(backend):
 
 def test_backends_of_compilers():
     from functorch.compile import make_boxed_func
+
     from rushlight.compiler.backends import aot_autograd
 
     seen = []
