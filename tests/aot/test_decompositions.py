@@ -97,7 +97,10 @@ def quiet() -> Any:
 def test_equals_its_op(op: OpOverload) -> None:
     rule = tables.decomposition_table[op]
     answers = 0
-    for dtype in (dtypes.float64, dtypes.int64, dtypes.bool_):
+    for dtype in (dtypes.float64, dtypes.int64, dtypes.bool_, dtypes.float32):
+        if answers and dtype is dtypes.float32:
+            # Only of ops whose samples are of no other dtype.
+            break
         for case, wanted in good_samples(op, dtype):
             torch.manual_seed(0)
             found = rule(*case.args, **case.kwargs)

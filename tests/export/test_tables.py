@@ -163,3 +163,34 @@ def test_lists_of_elements_are_sizes():
     assert (one.tolist(), other.tolist(), number) == ([0], [1, 2, 3, 4], 5)
     with pytest.raises(RuntimeError):
         program.module()(torch.tensor([1, 3]), torch.arange(5))
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_recurrent_layers_become_core_ops(bidirectional, training):
+    module = torch.nn.LSTM(3, 4, num_layers=2, bidirectional=bidirectional).train(training)
+    x = torch.randn(5, 2, 3)
+    program = export(module, (x,)).run_decompositions()
+    assert all(
+        torch.Tag.core in node.target.tags
+        for node in program.graph.nodes
+        if node.op == "call_function" and hasattr(node.target, "tags")
+    )
+    for found, expected in zip(program.module()(x)[1], module(x)[1], strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("has_biases", [False, True])
+def test_the_steps_of_a_layer_give_what_its_gradient_reads(reverse, has_biases):
+    op = aten.mkldnn_rnn_layer.default
+    biases = [torch.randn(16) * has_biases for _ in range(2)]
+    operands = [
+        torch.randn(5, 3, 2), torch.randn(16, 2), torch.randn(16, 4), *biases,
+        torch.randn(3, 4), torch.randn(3, 4),
+    ]  # fmt: skip
+    args = (*operands, reverse, [], 2, 4, 1, has_biases, False, False, True)
+    steps = default_decompositions()[op](*args)
+    for found, expected in zip(steps, op(*args), strict=True):
+        torch.testing.assert_close(found, expected)
+        assert found.stride() == expected.stride()

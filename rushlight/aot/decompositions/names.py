@@ -36,6 +36,8 @@ CORE_TABLE = """
     nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward
     smooth_l1_loss_backward zero native_batch_norm _native_batch_norm_legit_functional view_copy
 
+    mkldnn_rnn_layer
+
     _reshape_alias _unsafe_view detach split.Tensor squeeze t transpose.int unbind.int
     unfold unsafe_split.Tensor unsafe_split_with_sizes
 

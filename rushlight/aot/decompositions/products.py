@@ -11,6 +11,7 @@ from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.opset.network.loss import promoted as result_type
+from rushlight.opset.product.recurrent import LSTM
 from rushlight.opset.rules import aten
 
 __all__: list[str] = []
@@ -121,3 +122,34 @@ def repeated(x: Any, heads: Any) -> Any:
     members = heads // groups
     wide_view = aten.expand(aten.unsqueeze(x, 2), [batch, groups, members, *rest])
     return view_or_copy(aten.clone(wide_view), [batch, heads, *rest])
+
+
+@program("mkldnn_rnn_layer")
+def mkldnn_rnn_layer(
+    input: Tensor, weight0: Any, weight1: Any, weight2: Any, weight3: Any, hx_: Any, cx_: Any,
+    reverse: bool, batch_sizes: Any, mode: int, hidden_size: int, num_layers: int,
+    has_biases: bool, bidirectional: bool, batch_first: bool, train: bool,
+) -> Any:  # fmt: skip
+    """A layer of LSTM, step by step; its workspace is what the layer's gradient reads. Over texts
+    of any length it stays whole."""
+    if type(input.shape[0]) is not int:
+        return NotImplemented
+    if mode != LSTM or batch_sizes or input.dtype.itemsize == 2:
+        return NotImplemented
+    shares = aten.linear(input, weight0, weight2 if has_biases else None)
+    hidden, cell, outputs, kept = hx_, cx_, [], []
+    for share in reversed(shares.unbind(0)) if reverse else shares.unbind(0):
+        own = aten.linear(hidden, weight1, weight3 if has_biases else None)
+        enter, keep, value, leave = aten.unsafe_chunk(own + share, 4, 1)
+        enter, keep, leave = enter.sigmoid(), keep.sigmoid(), leave.sigmoid()
+        value = value.tanh()
+        cell = keep * cell + enter * value
+        hidden = leave * cell.tanh()
+        outputs.append(hidden)
+        kept.append(aten.cat([enter, keep, value, leave, cell], 1))
+    if reverse:
+        outputs.reverse()
+        kept.reverse()
+    rows = input.shape[0] * input.shape[1]
+    space = aten.cat(kept, 0) if train else aten.new_empty(input, (rows, 0))
+    return aten.stack(outputs, 0), hidden, cell, space
