@@ -71,7 +71,7 @@ def compile(
         backend = functools.partial(backend, **tuning)
     elif mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
-    elif options:
+    elif options and backend in (None, "inductor"):
         raise RuntimeError(
             f"Unexpected optimization option {next(iter(options))}, known options are []"
         )

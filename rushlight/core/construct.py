@@ -525,7 +525,13 @@ def asarray(
         from rushlight.core.interop import from_dlpack
 
         found = from_dlpack(obj)
-    elif isinstance(obj, (bytes, bytearray, memoryview)) and not isinstance(obj, (list, tuple)):
+    elif isinstance(obj, np.generic):
+        if copy is False:
+            raise RuntimeError(
+                "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. "
+            )
+    elif has_buffer(obj):
+        # torch: whatever its elements are, the bytes are numbers of the default dtype.
         found = frombuffer(obj, dtype=result_dtype or dtypes.default_dtype)
     if found is None:
         if copy is False:
@@ -548,6 +554,14 @@ def asarray(
     if requires_grad:
         set_requires_grad(result, True)
     return result
+
+
+def has_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj).release()
+    except TypeError:
+        return False
+    return True
 
 
 def frombuffer(

@@ -8,6 +8,7 @@ is compiled before its first use, or comes from the cache on disk.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = [
     "LoopRule",
     "Steps",
     "array_kernel",
+    "flipped",
     "fused",
     "in_pieces",
     "native_loop",
@@ -308,6 +310,23 @@ def native_loop(name: str, array_type: Any) -> Any:
         return None
     kind = from_numpy(array_type)
     return kernel_for(LOOPS, (name, kind), ports.native_loop, name, kind)
+
+
+def flipped(array: Any, dims: Any) -> Any:
+    """A copy with some dims, not below 0, the other way round."""
+    inner = array.ndim - len(dims)
+    if dims and min(dims) >= inner and array.size >= LARGE and array.flags.c_contiguous:
+        # The last dims together are rows that are read from their ends on.
+        run = native_loop("reversed", array.dtype)
+        if run is not None:
+            found = fresh(array.shape, array.dtype, array.nbytes)
+            rows = prod(array.shape[:inner])
+            run(array, found, rows, array.size // rows)
+            return found
+    place = [slice(None)] * array.ndim
+    for dim in dims:
+        place[dim] = slice(None, None, -1)
+    return array[tuple(place)].copy()
 
 
 def remainders(name: str, x: Any, y: Any) -> Any:

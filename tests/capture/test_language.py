@@ -11,7 +11,9 @@ import gc
 import io
 import itertools
 import operator
+import os
 import pickle
+import sys
 import threading
 import typing
 import weakref
@@ -140,6 +142,10 @@ class Made(nn.Module):
         return self.inner(x * self.k) + self.b
 
 
+class Typed(typing.TypedDict):
+    a: int
+
+
 class State:
     """What programs read and write; one for each way to run them."""
 
@@ -201,6 +207,10 @@ PROGRAMS = [
     lambda s, x: (setattr(s.local, "v", s.local.v + 1), x * s.local.v),
     lambda s, x: nn.Softmax(dim=-1)(x) + nn.ReLU()(x) + nn.Sequential(nn.Tanh(), nn.ELU())(x),
     lambda s, x: Made(3)(x) + nn.MSELoss(reduction="sum")(x, x * 2),
+    lambda s, x: (Typed(a=x)["a"], Typed({"a": 1})),
+    lambda s, x: (os.fspath("a/b"), sys.getrecursionlimit(), sys.intern("c")),
+    lambda s, x: weakref.ref(x)() + 1,
+    lambda s, x: (q := collections.deque([1, 2]), operator.setitem(q, 1, x), q),
     lambda s, x: hasattr(functools.partial(by_name), "__name__"),
     lambda s, x: (lambda a, b=1, *, c=2: a).__code__.co_varnames,
     lambda s, x: (lambda a, b=1, *, c=2: a).__kwdefaults__,
@@ -321,7 +331,8 @@ def test_compiled_code_is_shared():
     assert counter.frame_count == 3
 
 
-def test_compiled_modules_are_let_go():
+def used_modules():
+    """Weak references to modules that compiled code was made for."""
     model = Net()
 
     def made(model):
@@ -333,7 +344,11 @@ def test_compiled_modules_are_let_go():
     other = Net()
     torch.compile(other, backend="eager")(torch.ones(1, 2))
     gone += [weakref.ref(other), weakref.ref(other.linear.weight)]
-    del run, model, other
+    return gone
+
+
+def test_compiled_modules_are_let_go():
+    gone = used_modules()
     gc.collect()
     assert [reference() for reference in gone] == [None] * 4
 
@@ -508,3 +523,48 @@ def test_asserts_on_tensors(name, ops, backend):
                 found = error.args
             outcomes.append(str((found, log)))
     assert outcomes[:3] == outcomes[3:] and counter.op_count == ops
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_bits_of_numbers_that_change(backend):
+    def f(x, a, b):
+        return x * (a | b) + (a & b) - (a ^ b) + (a << 1) + (~a) + (b >> 1)
+
+    whole = torch.compile(f, backend=backend, fullgraph=True, dynamic=True)
+    for a, b in ((5, 6), (9, 3), (4, 2)):
+        assert torch.equal(whole(torch.ones(1), a, b), f(torch.ones(1), a, b))
+
+
+def test_backends_of_compilers():
+    from functorch.compile import make_boxed_func
+
+    from rushlight.compiler.backends import aot_autograd
+
+    seen = []
+
+    def compiler(kind):
+        return lambda gm, inputs: seen.append(kind) or make_boxed_func(gm.forward)
+
+    backend = aot_autograd(fw_compiler=compiler("forward"), bw_compiler=compiler("backward"))
+    f = torch.compile(lambda x: (x.sin() * x.shape[0]).sum(), backend=backend)
+    for n in (3, 4, 5):
+        x = torch.arange(float(n), requires_grad=True)
+        f(x).backward()
+        assert torch.allclose(x.grad, x.cos() * n)
+    assert seen == ["forward", "backward"] * 2
+    with pytest.raises(TypeError, match="fw_compiler"):
+        aot_autograd()
+
+
+def test_options_are_of_the_default_backend():
+    f = torch.compile(lambda x: x + 1, backend="eager", options={"any": 1})
+    assert f(torch.ones(1)).tolist() == [2.0]
+    with pytest.raises(RuntimeError, match="Unexpected optimization option any"):
+        torch.compile(lambda x: x, options={"any": 1})
+
+
+def test_a_module_tells_whether_its_calls_are_compiled():
+    model = Net()
+    assert model._compiled_call_impl is None
+    model.compile(backend="eager")
+    assert model._compiled_call_impl is not None and model(torch.ones(1, 2)).shape == (1, 2)

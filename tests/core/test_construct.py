@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import copy
 import pickle
 
@@ -166,6 +167,20 @@ def test_public_functions_pickle_by_name():
     ):  # fmt: skip
         assert pickle.loads(pickle.dumps(function)) is function
         assert copy.deepcopy(function) is function
+
+
+def test_asarray_reads_the_bytes_of_buffers_as_the_default_dtype() -> None:
+    numbers = array.array("f", [1.0, 2.0])
+    found = rl.asarray(numbers, copy=False)
+    found[0] = 5
+    assert numbers[0] == 5 and rl.asarray(numbers, copy=True).data_ptr() != found.data_ptr()
+    assert rl.asarray(array.array("d", [1.0])).tolist() == [0.0, 1.875]
+    assert rl.asarray(array.array("i", [1, 2]), dtype=rl.int32).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="must not be 0"):
+        rl.asarray(array.array("f"))
+    with pytest.raises(RuntimeError, match="can't alias NumPy scalars"):
+        rl.asarray(np.float32(3), copy=False)
+    assert rl.asarray(np.float32(3)).dtype is rl.float32
 
 
 def test_asarray_takes_capsules():
