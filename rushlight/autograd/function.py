@@ -517,7 +517,7 @@ def save_tensors(ctx: Any) -> None:
                 f"{type(tensor).__name__}"
             )
         elif tensor._node is ctx:
-            entries.append(pack_output(tensor, tensor._output_nr))
+            entries.append(pack_output(tensor, tensor._output_nr, ctx))
         else:
             entries.append(pack(tensor, ctx))
     ctx.saved_slots = entries
