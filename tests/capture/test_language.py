@@ -335,7 +335,11 @@ def test_compiled_code_is_shared():
 def used_modules():
     """Weak references to modules that compiled code was made for."""
     model = Net()
-    run = torch.compile(lambda x: model(x) * 2, backend="eager")
+
+    def made(model):
+        return torch.compile(lambda x: model(x) * 2, backend="eager")
+
+    run = made(model)
     run(torch.ones(1, 2))
     gone = [weakref.ref(model), weakref.ref(model.linear)]
     other = Net()
