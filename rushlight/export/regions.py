@@ -16,6 +16,7 @@ from rushlight.amp.autocasting import enter_autocast, exit_autocast
 from rushlight.amp.regions import wrap_with_autocast
 from rushlight.autograd.grad_mode import write_grad
 from rushlight.core.state import LOCAL
+from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
@@ -107,6 +108,7 @@ class Cutting:
     def run(self) -> None:
         if not any([node.target in self.switches for node in self.graph.nodes]):
             return
+        self.raise_constants()
         parts = list(self.parts())
         count = len(parts)
         for number, (mode, nodes) in enumerate(parts):
@@ -118,6 +120,19 @@ class Cutting:
                 self.graph.erase_node(node)
         self.graph.eliminate_dead_code()
         self.module.recompile()
+
+    def raise_constants(self) -> None:
+        """Read constants before all else: they are inputs of programs, and of regions."""
+        constants = [
+            node
+            for node in self.graph.nodes
+            if node.op == "get_attr"
+            and isinstance(getattr(self.module, str(node.target), None), Tensor)
+        ]
+        leading = {*constants, *[node for node in self.graph.nodes if node.op == "placeholder"]}
+        first = next(node for node in self.graph.nodes if node not in leading)
+        for node in constants:
+            first.prepend(node)
 
     def results_of(self, nodes: list[Node]) -> list[Node]:
         """What the rest of the graph takes from a part, in the order in which it does."""

@@ -258,11 +258,11 @@ class Builder:
 
     def place_modules(self) -> None:
         """All modules of the original, in its order; those without a graph stay empty."""
-        used: set[str] = set()
+        used: dict[str, None] = {}
         for node in self.program.graph.nodes:
             for path, *_rest in (node.meta.get("nn_module_stack") or {}).values():
                 parts = path.partition("@")[0].split(".")
-                used |= {".".join(parts[: length + 1]) for length in range(len(parts))}
+                used |= {".".join(parts[: length + 1]): None for length in range(len(parts))}
         held = {
             name.rpartition(".")[0] for name in (*self.program.state_dict, *self.program.constants)
         }
@@ -273,6 +273,11 @@ class Builder:
                 and "@" not in path
                 and (path in used or any([is_in(name, path) for name in held]))
             ):
+                put_module(self.root, path, InterpreterModule())
+        # A program of a program's module calls modules that this one has no more.
+        known = dict(self.root.named_modules())
+        for path in used:
+            if path not in known:
                 put_module(self.root, path, InterpreterModule())
 
     def place_state(self) -> None:

@@ -12,6 +12,13 @@ from rushlight.base.pytree import tree_leaves
 from rushlight.core.tensor import Tensor
 from rushlight.export.program import ExportedProgram
 from rushlight.export.signature import InputKind
+from rushlight.onnx.axes import (
+    NamedSize,
+    shapes_of_axes,
+    split_keywords,
+    with_named_sizes,
+    with_room,
+)
 from rushlight.onnx.building import TABLE
 from rushlight.onnx.messages import Model, Outside
 from rushlight.onnx.programs import as_arrays, translated
@@ -182,19 +189,21 @@ def export(
 ) -> ONNXProgram:
     """Export a module, or a program that `torch.export` made, as an ONNX model.
 
-    `dynamic_shapes` says which sizes may differ. With a path `f` the model is written there, its
-    large weights into a file beside it unless `external_data` is false.
+    `dynamic_shapes` says which sizes may differ, by dims or by the names that the model shows for
+    them; `dynamic_axes` says the same by the names of inputs. With a path `f` the model is written
+    there, its large weights into a file beside it unless `external_data` is false.
     """
     if not dynamo:
         raise MissingFeature("torch.onnx.export(dynamo=False)", code="RL1572")
-    refuse_options(export_params, custom_translation_table, dynamic_axes, others)
+    refuse_options(export_params, custom_translation_table, others)
     program, names = model, {}
     if not isinstance(model, ExportedProgram):
-        from rushlight.export import export as export_program
-
-        given = args if isinstance(args, tuple) else (args,)
-        program = export_program(model, given, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
-        names = names_of_dims(model, given, kwargs or {}, dynamic_shapes, program)
+        given, named = split_keywords(model, args if isinstance(args, tuple) else (args,), kwargs)
+        shapes = with_named_sizes(model, dynamic_shapes, list(input_names or ()), given, named)
+        if dynamic_axes and shapes is None:
+            shapes = shapes_of_axes(model, dynamic_axes, list(input_names or ()), given, named)
+        program, shapes = program_of(model, given, named, shapes)
+        names = names_of_dims(model, given, named, shapes, program)
     made = translated(
         decomposed(program),
         DEFAULT_OPSET if opset_version is None else opset_version,
@@ -210,6 +219,27 @@ def export(
     return found
 
 
+def program_of(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any
+) -> tuple[ExportedProgram, Any]:
+    """The program of a module, and the shapes it is for: those that were given, or, where these do
+    not hold of it, what the error suggests."""
+    from rushlight.capture.exc import UserError
+    from rushlight.export import export as export_program
+    from rushlight.export import refine_dynamic_shapes_from_suggested_fixes as refine
+
+    traced = with_room(model, args, kwargs, shapes)
+    try:
+        program = export_program(model, *traced, dynamic_shapes=shapes, strict=False)
+    except UserError as error:
+        if shapes is None or "Suggested fixes:" not in str(error):
+            raise
+        shapes = refine(str(error), shapes)
+        program = export_program(model, *traced, dynamic_shapes=shapes, strict=False)
+    program.example_inputs = args, kwargs
+    return program, shapes
+
+
 def names_of_dims(
     model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, program: Any
 ) -> dict[str, str]:
@@ -223,19 +253,17 @@ def names_of_dims(
     leaves = process(model, args, kwargs, shapes).leaves
     for leaf, like in zip(leaves, user_values(program), strict=True):
         for size, entry in zip(getattr(like, "shape", ()), leaf.entries):
-            if isinstance(entry, Dim) and not isinstance(size, int):
-                found.setdefault(str(size), str(entry.__name__))
+            name = entry.name if isinstance(entry, NamedSize) else getattr(entry, "__name__", None)
+            if isinstance(entry, (Dim, NamedSize)) and name and not isinstance(size, int):
+                found.setdefault(str(size), str(name))
     # An expression of another dim has that dim's name in it.
     return {symbol: name for symbol, name in found.items() if symbol.isidentifier()}
 
 
-def refuse_options(
-    export_params: bool, table: Any, dynamic_axes: Any, others: Mapping[str, Any]
-) -> None:
+def refuse_options(export_params: bool, table: Any, others: Mapping[str, Any]) -> None:
     for name, value, default in (
         ("export_params", export_params, True),
         ("custom_translation_table", table, None),
-        ("dynamic_axes", dynamic_axes, None),
     ):
         if value is not default:
             raise MissingFeature(f"torch.onnx.export({name}=...)", code="RL1572")

@@ -172,3 +172,26 @@ def test_tables_that_keep_composites_write_out_the_casts(cls):
     assert "autocast" not in text and "set_grad" not in text
     assert ("aten.linear" in text) == hasattr(module, "fc")
     torch.testing.assert_close(core.module()(X), copy.deepcopy(module)(X))
+
+
+def test_constants_in_regions_are_inputs_of_the_program(tmp_path):
+    class Literals(torch.nn.Module):
+        def forward(self, x, y):
+            with torch.no_grad():
+                z = torch.tensor(4) + x + y
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                w = torch.tensor([1.0, 2.0]) + (x[None].T @ y[None])[:2, :2]
+            return z * z + torch.tensor(5), w
+
+    module, args = Literals(), (torch.randn(4), torch.randn(4))
+    program = export(module, args)
+    assert list(program.constants) == [f"lifted_tensor_{number}" for number in range(3)]
+    assert [value.dim() for value in program.constants.values()] == [0, 1, 0]
+    torch.export.save(program, tmp_path / "program.pt2")
+    for each in (
+        program,
+        torch.export.load(tmp_path / "program.pt2"),
+        program.run_decompositions(),
+    ):
+        for found, expected in zip(each.module()(*args), module(*args), strict=True):
+            assert torch.equal(found, expected)

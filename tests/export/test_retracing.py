@@ -258,3 +258,23 @@ def test_relations_of_sizes_stay_open_when_a_program_is_exported_again():
     torch.testing.assert_close(again.module()(*args), Attends()(*args))
     with pytest.raises(RuntimeError):
         again.module()(args[0], args[1], args[2][:, 1:])
+
+
+def test_a_program_of_a_programs_module_is_made_a_tree():
+    class Adds(torch.nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    class Twice(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = Adds(), Adds()
+
+        def forward(self, x):
+            return self.second(self.first(x) * 2)
+
+    x = torch.ones(2)
+    again = export(export(Twice(), (x,)).module(), (x,))
+    tree = torch.export.unflatten(again)
+    assert [name for name, _ in tree.named_children()] == ["first", "second"]
+    assert torch.equal(tree(x), Twice()(x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ pytest.importorskip("sympy")
 import rushlight as torch
 from rushlight.capture.exc import UserError
 from rushlight.export import Dim, export
+from rushlight.export.private import export_at
 from rushlight.symbolic import GuardOnDataDependentSymNode
 from rushlight.symbolic.checks import check, check_is_size
 
@@ -145,3 +147,22 @@ def test_counts_of_elements_are_bounded_by_the_elements_there_may_be():
     x = torch.randn(50, 4)
     for found, wanted in zip(program.module()(x, y), Counts()(x, y)):
         torch.testing.assert_close(found, wanted)
+
+
+def test_numbers_that_assertions_share_are_computed_once():
+    class Squares(torch.nn.Module):
+        def forward(self, x, y):
+            gap = x.shape[0] ** 2 - y.shape[0] ** 2
+            return (x * 2, y * 2) if 4 <= gap <= 20 and gap != 15 else (x, y)
+
+    dims = {"x": (Dim("n"),), "y": (Dim("m"),)}
+    program = export_at(
+        Squares(), (torch.randn(5), torch.randn(3)), dynamic_shapes=dims, pre_dispatch=True,
+        allow_complex_guards_as_runtime_asserts=True,
+    )  # fmt: skip
+    for each in (program, program.run_decompositions()):
+        targets = [node.target for node in each.graph.nodes]
+        assert targets.count(operator.pow) == 2
+        assert targets.count(torch.ops.aten.sym_size.int) == 2
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        program.module()(torch.randn(7), torch.randn(3))

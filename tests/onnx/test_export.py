@@ -229,7 +229,7 @@ def test_what_onnx_cannot_say():
 
 
 def test_options_that_are_refused():
-    for options in ({"dynamo": False}, {"dynamic_axes": {"x": [0]}}, {"export_params": False}):
+    for options in ({"dynamo": False}, {"export_params": False}):
         with pytest.raises(NotImplementedError):
             torch.onnx.export(Factor(), (torch.eye(3),), **options)
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):

@@ -70,6 +70,8 @@ class Insertion:
         self.with_ranges = with_ranges
         self.readers: dict[Any, Reader] = {}
         self.values: dict[Any, Node] = {}
+        # Function and arguments -> the node that computes that.
+        self.computed: dict[Any, Node] = {}
         self.waiting: list[Any] = []
         self.bound: list[Any] = []
         self.asserted: set[Any] = set()
@@ -198,6 +200,13 @@ class Insertion:
         return node
 
     def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
+        """A node for a number; one that was computed further up is used again."""
+        key = (function, *[(type(arg), arg) for arg in args])
+        if key not in self.computed or kwargs:
+            self.computed[key] = self.made(function, args, kwargs)
+        return self.computed[key]
+
+    def made(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Node:
         node = self.insert(function, args, kwargs)
         values = [arg.meta.get("val") if isinstance(arg, Node) else arg for arg in args]
         value = self.symbolic(function, values)
