@@ -25,6 +25,9 @@ __all__ = [
 # Parts of this module are imported by their path (torch.cuda.amp).
 __path__: list[str] = []
 
+# torch: whether the device was used; reversible layers ask before they keep its random state.
+_initialized = False
+
 
 class DeferredCudaCallError(Exception):
     """Never raised here; named in `except` clauses."""

@@ -60,12 +60,13 @@ def special(t: Any, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if value is is_tensor_like:
         return is_like_a_tensor(t, args[0])
     if hasattr(value, "__script_if_tracing_wrapper"):
-        original = value.__wrapped__
+        original: Any = value.__wrapped__
         return t.call(Obj(original, const(original)), args, kwargs)
-    if args and vars(RealTensor).get(value.__name__) is value:
+    name: str = value.__name__
+    if args and vars(RealTensor).get(name) is value:
         owner = t.real(args[0])
         if isinstance(owner, Tensor) and not t.world.is_op(value):
-            return t.world.tensor_method(t, owner, value.__name__, args[1:], kwargs)
+            return t.world.tensor_method(t, owner, name, args[1:], kwargs)
     return None
 
 

@@ -444,9 +444,10 @@ class Emitter:
 
     def write_table(self, v: Table) -> list[str]:
         """As the dict itself does it, whatever its class says."""
-        constant, target, kind = self.names.constant, self.read(v.owner.source), v.kind
-        put = constant(kind.__setitem__)  # type: ignore[attr-defined]
-        lines = [f"{constant(kind.clear)}({target})"]  # type: ignore[attr-defined]
+        constant, target = self.names.constant, self.read(v.owner.source)
+        kind: Any = v.kind
+        put = constant(kind.__setitem__)
+        lines = [f"{constant(kind.clear)}({target})"]
         for key, item in v.items.items():
             lines.append(f"{put}({target}, {self.key(key)}, {self.rebuild(item)})")
         return lines

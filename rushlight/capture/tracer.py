@@ -555,7 +555,7 @@ class Tracing:
         """What an object holds that is a dict of a class of the user's; None for others."""
         if isinstance(v, New):
             return v.table
-        kind = kind_of_table(type(v.value)) if isinstance(v, Obj) else None
+        kind: Any = kind_of_table(type(v.value)) if isinstance(v, Obj) else None
         if kind is None or not all(map(self.is_plain_key, kind.keys(v.value))):
             return None
         if id(v.value) not in self.tables:

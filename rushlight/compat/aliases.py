@@ -37,6 +37,13 @@ def absent(names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), ABSENT)
 
 
+# Operators that torch.functional dresses in Python.
+_UNDRESSED = same(
+    ".opset.functions",
+    "block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum istft meshgrid norm "
+    "split stft tensordot unique_consecutive unique_dim",
+)
+
 # `functorch` lives in torch.func and a few private places; rushlight has no package of that name.
 ROOTS = {"torch": "rushlight", "functorch": "rushlight.functorch"}
 
@@ -139,6 +146,7 @@ ALIASES: dict[str, Entry] = {
         **bare(".symbolic.checks", "_check_type _check_value _check_with"),
         **bare(_OURS, "_check_tensor_all _check_tensor_all_with _shape_as_tensor"),
         "StorageBase": ".core.storage:Storage",
+        "_segment_reduce": ".opset.functions:segment_reduce",
     },
     "torch._utils": {
         "is_compiling": ".compiler:is_compiling",
@@ -255,8 +263,9 @@ ALIASES: dict[str, Entry] = {
         ),
         "*": ".nn.functional",
     },
+    "torch._VF": {**_UNDRESSED, "*": "."},
+    "torch._C._VariableFunctions": {**_UNDRESSED, "*": "."},
     "torch._C._linalg": {"*": ".linalg"},
-    "torch._VF": {"*": "."},
     "torch.nn.utils.prune": {
         "_compute_norm": ".nn.utils.prune:norms_along",
         "_compute_nparams_toprune": ".nn.utils.prune:count_to_prune",
@@ -597,9 +606,8 @@ ALIASES: dict[str, Entry] = {
         "_unlift_exported_program_lifted_states": ".export.unlift:unlift_program",
     },
     "torch.export.unflatten": {
-        "InterpreterModuleDispatcher": REFUSES + "RL0017",
         **same(".export.unflattening", "FlatArgsAdapter InterpreterModule UnflattenedModule"),
-        **same(".export.unflattening", "unflatten"),
+        **same(".export.unflattening", "InterpreterModuleDispatcher unflatten"),
     },
     "torch.export.dynamic_shapes": {
         "Constraint": REFUSES + "RL0017",
@@ -688,6 +696,12 @@ ALIASES: dict[str, Entry] = {
     "torch.nn.modules": {"*": ".nn"},
     **{f"torch.nn.modules.{name}": {"*": ".nn"} for name in _NN_MODULES.split()},
     "torch.nn.modules.module": {
+        "_global_backward_hooks": ".nn.module:GLOBAL_BACKWARD_HOOKS",
+        "_global_backward_pre_hooks": ".nn.module:GLOBAL_BACKWARD_PRE_HOOKS",
+        "_global_forward_hooks": ".nn.module:GLOBAL_FORWARD_HOOKS",
+        "_global_forward_hooks_always_called": ".nn.module:GLOBAL_HOOKS_ALWAYS_CALLED",
+        "_global_forward_hooks_with_kwargs": ".nn.module:GLOBAL_HOOKS_WITH_KWARGS",
+        "_global_forward_pre_hooks": ".nn.module:GLOBAL_FORWARD_PRE_HOOKS",
         "_EXTRA_STATE_KEY_SUFFIX": ".nn.module:EXTRA_STATE",
         "_global_buffer_registration_hooks": ".nn.registration:BUFFER_HOOKS",
         "_global_module_registration_hooks": ".nn.registration:MODULE_HOOKS",
@@ -738,7 +752,14 @@ ALIASES: dict[str, Entry] = {
         "_get_activation_fn": ".nn.transformer:activation_of",
         "*": ".nn",
     },
-    "torch.optim.lr_scheduler": {"*": ".optim"},
+    "torch.optim.lr_scheduler": {
+        "EPOCH_DEPRECATION_WARNING": ".optim.schedule:EPOCH_GIVEN",
+        "*": ".optim",
+    },
+    "torch.nn.utils.stateless": {
+        "_functional_call": ".func.stateless:functional_call",
+        "_reparametrize_module": ".func.stateless:replaced",
+    },
     "torch.functional": {"*": "."},
     "torch.random": {"*": "."},
     "torch.distributions.kl": {

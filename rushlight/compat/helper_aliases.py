@@ -36,7 +36,11 @@ HELPER_ALIASES: dict[str, Entry] = {
     "torch.nn.modules.utils": bare("_list_with_default"),
     "torch.nn.modules.module": bare("_addindent"),
     "torch.nn.modules.container": bare("_addindent"),
-    "torch.nn.modules.conv": {**_SIZES, **bare("_reverse_repeat_tuple", ".nn.sizes")},
+    "torch.nn.modules.conv": {
+        "_ConvTransposeMixin": ".nn.conv:Transposed",
+        **_SIZES,
+        **bare("_reverse_repeat_tuple", ".nn.sizes"),
+    },
     "torch.nn.modules.pooling": {
         **_SIZES,
         "_AvgPoolNd": ".nn.pooling:AnyAvgPool",
@@ -46,6 +50,28 @@ HELPER_ALIASES: dict[str, Entry] = {
         "_AdaptiveAvgPoolNd": ".nn.pooling:AdaptiveAvgPool",
         "_AdaptiveMaxPoolNd": ".nn.pooling:AdaptiveMaxPool",
         "*": ".nn",
+    },
+    "torch.nn.modules.padding": {
+        "_CircularPadNd": ".nn.padding:CircularPad",
+        "_ConstantPadNd": ".nn.padding:ConstantPad",
+        "_ReflectionPadNd": ".nn.padding:ReflectionPad",
+        "_ReplicationPadNd": ".nn.padding:ReplicationPad",
+        "*": ".nn",
+    },
+    "torch.nn.modules.linear": {
+        "NonDynamicallyQuantizableLinear": ".nn.transformer:NonDynamicallyQuantizableLinear",
+        "*": ".nn",
+    },
+    "torch.nn._reduction": {
+        "get_enum": ".nn.functional.loss:reduction_number",
+        "legacy_get_string": ".nn.functional.loss:legacy_reduction",
+    },
+    "torch.nn.utils.stateless": bare("_reparametrize_module"),
+    "torch.distributions.transforms": bare("_clipped_sigmoid", ".distributions.transforms"),
+    "torch.functional": {"F": ".nn.functional"},
+    "torch": {"legacy_contiguous_format": ".core.device:contiguous_format"},
+    "torch._subclasses.fake_tensor": {
+        "unset_fake_temporarily": ".core.fake:unset_fake_temporarily",
     },
     "torch.nn.modules.transformer": {
         "_get_clones": f"{_OURS}:clones",
@@ -64,7 +90,7 @@ HELPER_ALIASES: dict[str, Entry] = {
         **bare("_disabled_torch_function_impl", ".core.modes"),
         "_ParameterMeta": ".core.parameter:ParameterType",
     },
-    "torch._C": {"_is_tracing": ".jit:is_tracing"},
+    "torch._C": {"_is_tracing": ".jit:is_tracing", **bare("_get_cudnn_enabled")},
     "torch.nn.parallel.distributed": bare("_find_tensors"),
     "torch.optim.optimizer": _OPTIMISERS,
     "torch.optim.adam": _OPTIMISERS,

@@ -11,6 +11,7 @@ import os
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import rushlight
@@ -18,6 +19,7 @@ from rushlight import nn
 from rushlight.compat.private import rebuild_tensor_v2
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
+from rushlight.func.stateless import replaced
 from rushlight.jit.scripting.annotations import BroadcastingList
 from rushlight.nn.attention import project_apart
 
@@ -216,6 +218,18 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
     return found
 
 
+def reparametrize_module(
+    module: nn.Module,
+    parameters_and_buffers: dict[str, Tensor],
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
+) -> AbstractContextManager[None]:
+    """Inside, the module has the given tensors for its own."""
+    # torch: `stack_weights` tells one order of putting them back, which none of them needs here.
+    return replaced(module, parameters_and_buffers, tie_weights, strict)
+
+
 # -- optimisers ------------------------------------------------------------------------------------
 
 
@@ -255,6 +269,11 @@ def disable_dynamo_if_unsupported(
 
 
 # -- devices and state -----------------------------------------------------------------------------
+
+
+def get_cudnn_enabled() -> bool:
+    """Whether cuDNN would be used."""
+    return bool(rushlight.backends.cudnn.enabled)
 
 
 def get_autocast_kwargs(device_type: str = "cuda") -> tuple[dict[str, Any] | None, dict[str, Any]]:

@@ -183,8 +183,8 @@ class Storage:
         if self.buffer is None:
             # torch: a wrong call.
             raise NotImplementedError("Not available for 'meta' device type")
-        found: Array = self.buffer
-        return found
+        held: Array = self.buffer
+        return held
 
     def clone(self) -> Storage:
         if self.buffer is None:
@@ -228,6 +228,13 @@ class Storage:
     @property
     def is_cuda(self) -> bool:
         return self.device.type == "cuda"
+
+    @property
+    def filename(self) -> str | None:
+        """The file that writes go to."""
+        from rushlight.core.mapped import FILES
+
+        return FILES.get(self)
 
     @property
     def _cdata(self) -> int:

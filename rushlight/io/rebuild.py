@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core.attributes import own_slots
 from rushlight.core.device import device, layout
 from rushlight.core.device import meta as META
 from rushlight.core.interop import rebuild_tensor
@@ -250,12 +251,19 @@ def rebuild_from_type(function: Any, cls: Any, args: Any, state: Any) -> Any:
         if target is Parameter:
             raise fail("a tensor has the class of parameters")
         made = made.as_subclass(target)
+    if function.call in CHECKED:
+        return made
     plain: Any = Tensor
     if target.__setstate__ is not plain.__setstate__:
         made.__setstate__(state)
     else:
         is_own = target not in (Tensor, Parameter)
         set_attributes(made, state, allowed_by_class if is_own else allowed_for_all)
+        slots = state[1] if is_own and type(state) is tuple and len(state) == 2 else None
+        for name, value in slots.items() if type(slots) is dict else ():
+            if name not in own_slots(target):
+                raise fail(f"a {shown(cls)} has no slot {shown(name)}")
+            setattr(made, name, value)
     return made
 
 
@@ -519,10 +527,13 @@ def class_only(name: str, target: Any) -> Known:
     return Known(name, call, target=target)
 
 
-MAKERS = (
+# What checks all that a tensor holds: no attributes are put on top of that.
+CHECKED: list[Callable[..., Any]] = []
+# What makes the tensor that attributes are put on.
+MAKERS: list[Callable[..., Any]] = [
     rebuild_v1, rebuild_v2, rebuild_v3, rebuild_parameter, rebuild_sparse, rebuild_meta,
     rebuild_wrapper,
-)  # fmt: skip
+]  # fmt: skip
 NAMES: dict[tuple[str, str], Any] = {
     **known(
         "torch._utils",

@@ -41,7 +41,6 @@ MORE = {
     "p_yield_from": [2],
     "p_simple_namespace": [1],
     "p_result_type": [1],
-    "p_optimizer_step": [2],
     # `backward` is a node.
     "p_backward": [4],
 }

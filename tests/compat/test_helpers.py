@@ -110,6 +110,20 @@ def test_masks_and_orders():
     assert torch.equal(helpers.apply_permutation(A, torch.tensor([2, 0, 1])), A[:, [2, 0, 1]])
 
 
+def test_other_tensors_stand_in_a_module_for_a_while():
+    layer = torch.nn.Linear(2, 1)
+    given = {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}
+    with helpers.reparametrize_module(layer, given):
+        assert layer(torch.tensor([2.0, 3.0])).item() == 5.0
+    assert isinstance(layer.weight, torch.nn.Parameter)
+
+
+def test_the_switch_of_cudnn():
+    with torch.backends.cudnn.flags(enabled=False):
+        assert not helpers.get_cudnn_enabled()
+    assert helpers.get_cudnn_enabled()
+
+
 def test_what_optimisers_ask():
     params, state = [torch.ones(2, dtype=torch.complex64), A], [torch.ones(2) + 0j, B]
     helpers.view_as_real(params, state)

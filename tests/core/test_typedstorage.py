@@ -15,6 +15,7 @@ def test_storages_of_buffers():
     assert rl.ByteStorage.from_buffer(BYTES).tolist() == [1, 2, 3, 4]
     assert rl.ShortStorage.from_buffer(BYTES, "big").tolist() == [258, 772]
     assert rl.IntStorage.from_buffer(BYTES, "little").tolist() == [67305985]
+    assert rl.IntStorage.from_buffer(BYTES, "big").tolist() == [16909060]
     assert rl.ByteStorage.from_buffer(BYTES, count=2, offset=1).tolist() == [2, 3]
     assert rl.BoolStorage.from_buffer(bytearray([0, 1, 2]), "big").tolist() == [False, True, True]
     copied = rl.ByteStorage.from_buffer(BYTES)
@@ -79,3 +80,11 @@ def test_wrong_indices_and_sizes():
     with pytest.raises(RuntimeError, match="size does not match, self was 8 bytes"):
         held.copy_(rl.FloatStorage([1.0]))
     assert rl.Storage is rl.FloatStorage
+
+
+def test_files_of_storages(tmp_path):
+    path = str(tmp_path / "numbers")
+    shared = rl.from_file(path, shared=True, size=4)
+    assert shared.untyped_storage().filename == shared.storage().filename == path
+    assert rl.from_file(path, shared=False, size=4).untyped_storage().filename is None
+    assert rl.ones(2).untyped_storage().filename is None

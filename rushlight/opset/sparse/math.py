@@ -31,6 +31,7 @@ from rushlight.opset.sparse.compressed import (
     expanded,
     is_compressed,
     to_compressed,
+    with_indices_like,
 )
 from rushlight.opset.sparse.convert import coo_of, looked_up
 from rushlight.opset.sparse.coo import (
@@ -112,7 +113,8 @@ def add(self: Any, other: Any, alpha: Any) -> Any:
         )
     if is_coo(self):
         return add_coo(self, other, alpha)
-    return restored(add_coo(coo_of(self), coo_of(other), alpha), self)
+    made = restored(add_coo(coo_of(self), coo_of(other), alpha), self)
+    return with_indices_like(made, self)
 
 
 def sub(self: Any, other: Any, alpha: Any) -> Any:
@@ -139,6 +141,11 @@ def scaled(values: Any, alpha: Any) -> Any:
 
 def add_coo(self: Any, other: Any, alpha: Any) -> Any:
     dtype = common_dtype(self, other)
+    if index_array(other).shape[1] == 0:
+        return with_values(self, converted(parts_of(self).values, dtype).clone())
+    if index_array(self).shape[1] == 0:
+        theirs = scaled(values_of(converted(parts_of(other).values, dtype)), alpha)
+        return with_values(other, dense_of(theirs.copy()))
     if sparse_dims(self) != sparse_dims(other):
         raise RuntimeError(
             "add: expected 'self' and 'other' to have the same number of sparse dimensions, got "
@@ -208,6 +215,10 @@ def mul(self: Any, other: Any) -> Any:
     if is_number(self):
         return over_values(other, lambda values, number: product(number, values), self, linear=True)
     if is_sparse(self) and is_sparse(other):
+        if not other.dim():
+            return over_values(self, product, dense_of(scattered(other)), linear=True)
+        if not self.dim():
+            return mul(other, self)
         return mul_sparse(self, other)
     sparse, dense = (self, other) if is_sparse(self) else (other, self)
     found = geometry.broadcast_shapes(tuple(sparse.shape), tuple(dense.shape))
@@ -271,6 +282,14 @@ def power(self: Any, exponent: Any) -> Any:
 def map_values(op: Any, self: Any, *rest: Any) -> Any:
     """An op that maps zero to zero: only specified elements change."""
     return over_values(self, op.backend, *rest, linear=op.options["zero_preserving"] == "linear")
+
+
+def threshold_backward(grad: Any, self: Any, threshold: Any) -> Any:
+    """Of the gradient, what belongs to values above the threshold."""
+    passes = coalesced(coo_of(self))
+    above = values_of(parts_of(passes).values) > threshold
+    mask = with_values(passes, wrap(above.astype(self._dtype.np), self._dtype))
+    return restored(mul(coo_of(grad) if is_sparse(grad) else grad, mask), self)
 
 
 # -- matrix products -------------------------------------------------------------------------------
@@ -389,7 +408,7 @@ def bmm(self: Any, mat2: Any) -> Any:
         (batch * rows, batch * inner),
     )
     wide = int(mat2.shape[2])
-    factors = wrap(values_of(mat2).reshape(-1, wide), mat2._dtype)
+    factors = wrap(values_of(mat2).reshape(batch * int(mat2.shape[1]), wide), mat2._dtype)
     check_factors(flat, factors)
     product = sparse_times_dense(flat, factors._array)
     return wrap(product.reshape(batch, rows, wide), self._dtype)

@@ -22,6 +22,7 @@ from rushlight.opset.sparse.compressed import (
     empty_compressed,
     flipped,
     is_compressed,
+    with_indices_like,
 )
 from rushlight.opset.sparse.convert import coo_of
 from rushlight.opset.sparse.coo import (
@@ -297,7 +298,8 @@ def emptied(self: Any, sizes: Any, dtype: Any) -> Any:
         return empty_coo(tuple(sizes), count, dtype)
     if batch_dims(self) or len(sizes) != self.dim():
         raise error("RL0511", NotImplementedError, layout=self.layout, size=list(sizes))
-    return empty_compressed(tuple(sizes), self.layout, dtype, block_sizes(self))
+    made = empty_compressed(tuple(sizes), self.layout, dtype, block_sizes(self))
+    return with_indices_like(made, self)
 
 
 def zero_in_place(self: Any) -> Any:
@@ -310,7 +312,21 @@ def zeros_like(self: Any, dtype: Any, layout: Any, device: Any, *rest: Any) -> A
         raise no_sparse_shells("zeros_like")
     if layout is devices.strided:
         return wrap(np.zeros(tuple(self.shape), result_dtype.np), result_dtype)
+    if layout not in (None, self.layout):
+        return emptied_in(layout, self, result_dtype)
     return emptied(self, self.shape, result_dtype)
+
+
+def emptied_in(layout: Any, like: Any, dtype: Any) -> Any:
+    """No element specified, in another sparse layout."""
+    sizes, dense = tuple(like.shape), dims(like)[1]
+    if layout is devices.sparse_coo:
+        return empty_coo(sizes, len(sizes) - dense, dtype)
+    block = block_sizes(like) if is_compressed(like) else (1, 1)
+    blocked = layout in (devices.sparse_bsr, devices.sparse_bsc)
+    if len(sizes) - dense != 2 or (blocked and block == (1, 1)):
+        raise error("RL0511", NotImplementedError, layout=layout, size=list(sizes))
+    return empty_compressed(sizes, layout, dtype, block if blocked else (1, 1))
 
 
 def empty_like(self: Any, dtype: Any, layout: Any, *rest: Any) -> Any:

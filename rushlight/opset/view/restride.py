@@ -11,7 +11,7 @@ from typing import Any
 from rushlight.base.errors import error
 from rushlight.core import geometry, history
 from rushlight.core.determinism import unwritten
-from rushlight.core.device import contiguous_format, preserve_format
+from rushlight.core.device import contiguous_format, preserve_format, strided
 from rushlight.core.gradrule import GradRule
 from rushlight.core.node import needs_grad, output_meta, retire_accumulator
 from rushlight.core.op import OpOverload, Tag, refuse
@@ -138,6 +138,8 @@ def _(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
 
 @resize.kernel
 def _(self: Any, size: Any, memory_format: Any) -> Any:
+    if self.layout is not strided:
+        raise error("RL0503", NotImplementedError, op="aten::resize_", layout=self.layout)
     check_resize(self, size, memory_format)
     if geometry.same_sizes(sizes_of(self), tuple(size)) and memory_format is None:
         return self
@@ -163,6 +165,8 @@ def _(self: Any, size: Any, memory_format: Any) -> Any:
     tags=INPLACE,
 )
 def resize_as_(self: Any, the_template: Any, memory_format: Any) -> Any:
+    if self.layout is not strided and the_template.layout is not strided:
+        return self.resize_as_sparse_(the_template)
     self.resize_(the_template.shape)
     if memory_format is None:
         return self
