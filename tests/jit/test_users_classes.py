@@ -619,3 +619,45 @@ def test_static_methods_go_to_files():
     torch.jit.save(torch.jit.script(Opens()), buffer)
     buffer.seek(0)
     assert torch.jit.load(buffer)("a") == "other"
+
+
+def test_tuples_are_not_written_to():
+    def program():
+        pair = (1, 2)
+        pair[0] = 3
+        return pair
+
+    with pytest.raises(RuntimeError, match="does not support subscripted assignment"):
+        torch.jit.script(program)
+
+
+def test_legacy_constructors():
+    def program():
+        return torch.FloatTensor([1, 2]), torch.BoolTensor([2]), torch.LongTensor(2, 3)
+
+    floats, bools, sizes = torch.jit.script(program)()
+    assert floats.dtype is torch.float32 and floats.tolist() == [1.0, 2.0]
+    assert bools.tolist() == [True] and sizes.shape == (2, 3) and sizes.dtype is torch.int64
+
+    def refused():
+        return torch.LongTensor(1, [2])
+
+    with pytest.raises(RuntimeError, match="multiple positional arguments that were not all"):
+        torch.jit.script(refused)
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Carries(True)
+        self.inner.size = 7
+
+    def forward(self, x: int):
+        return self.inner(x) + self.inner.uses
+
+
+def test_freezing_keeps_attributes_of_modules_within():
+    frozen = torch.jit.freeze(torch.jit.script(Outer().eval()), ["inner.size"])
+    assert frozen.inner.size == 7 and frozen(2) == 3
+    with pytest.raises(RuntimeError, match="Unknown name: inner.other"):
+        torch.jit.freeze(torch.jit.script(Outer().eval()), ["inner.other"])
