@@ -661,3 +661,35 @@ def test_freezing_keeps_attributes_of_modules_within():
     assert frozen.inner.size == 7 and frozen(2) == 3
     with pytest.raises(RuntimeError, match="Unknown name: inner.other"):
         torch.jit.freeze(torch.jit.script(Outer().eval()), ["inner.other"])
+
+
+class Holds(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        self.named = nn.ModuleDict({"a": nn.ReLU()})
+        self.rows = nn.ParameterList([nn.Parameter(torch.ones(1))])
+
+    def forward(self, x):
+        return self.steps(x)
+
+
+def test_compiled_containers_are_gone_through_in_python():
+    scripted = torch.jit.script(Holds())
+    assert len(scripted.steps) == 2 and [m.original_name for m in scripted.steps] == [
+        "Linear",
+        "ReLU",
+    ]
+    assert scripted.steps[0](torch.ones(1, 2)).shape == (1, 2)
+    assert scripted.steps[-1].original_name == "ReLU" and len(scripted.steps[:1]) == 1
+    assert list(scripted.named) == ["a"] and "a" in scripted.named
+    assert [name for name, _ in scripted.named.items()] == ["a"]
+    assert [row.item() for row in scripted.rows] == [1.0] and bool(scripted)
+    with pytest.raises(TypeError, match="object of type 'Holds' has no len"):
+        len(scripted)
+
+
+def test_parameters_do_not_become_none():
+    scripted = torch.jit.script(nn.Linear(2, 2))
+    with pytest.raises(RuntimeError, match="'weight' is a tensor in compiled code"):
+        scripted.weight = None
