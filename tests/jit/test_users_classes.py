@@ -2,6 +2,7 @@
 # ruff: noqa: UP006, UP035, UP045
 
 import io
+import math
 import subprocess
 import sys
 from collections import OrderedDict
@@ -693,3 +694,44 @@ def test_parameters_do_not_become_none():
     scripted = torch.jit.script(nn.Linear(2, 2))
     with pytest.raises(RuntimeError, match="'weight' is a tensor in compiled code"):
         scripted.weight = None
+
+
+def test_comprehensions_have_variables_of_their_own():
+    def program():
+        i, a = 1, 6
+        shown = [i if i != 2 else 9 for i in range(3)]
+        named = {i: a for i, a in zip([1], [2])}
+        return i, a, shown, named, [[a + i for a in range(2)] for i in range(2)]
+
+    assert torch.jit.script(program)() == (1, 6, [0, 1, 9], {1: 2}, [[0, 1], [1, 2]])
+
+
+def test_forms_read_their_keywords():
+    def program(x: List[int]) -> int:
+        found = 0
+        for i, value in enumerate(x, start=1):
+            found += i * value
+        return found
+
+    assert torch.jit.script(program)([1, 2, 3]) == 14
+
+    def refused(x: List[int]):
+        return [a for a, b in zip(x, x, strict=True)]
+
+    with pytest.raises(RuntimeError, match="zip takes no keyword arguments"):
+        torch.jit.script(refused)
+
+
+def test_remainders_of_floats_are_those_of_math():
+    def program(a: float, b: float):
+        return math.remainder(a, b)
+
+    scripted = torch.jit.script(program)
+    assert [scripted(5.0, 3.0), scripted(0.0, math.inf), scripted(-7.0, 2.5)] == [-1.0, 0.0, 0.5]
+
+
+def test_ellipsis_by_name():
+    def program(x):
+        return x[0:1, Ellipsis].size(0), x[Ellipsis, 0].dim()
+
+    assert torch.jit.script(program)(torch.zeros(2, 2)) == (1, 1)

@@ -353,4 +353,6 @@ def indices_of(node: ast.Subscript) -> list[ast.expr]:
 
 
 def is_ellipsis(node: ast.expr) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == "Ellipsis"
     return isinstance(node, ast.Constant) and node.value is Ellipsis

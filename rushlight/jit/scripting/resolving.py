@@ -473,7 +473,7 @@ MATH = {
     function: f"aten::{name}"
     for name, function in vars(math).items()
     if callable(function) and not name.startswith("_")
-}
+} | {math.remainder: "aten::mathremainder"}
 AWAITS = {
     awaits._awaitable_wait: "prim::awaitable_wait",
     awaits._awaitable_nowait: "prim::awaitable_nowait",
