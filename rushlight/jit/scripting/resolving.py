@@ -53,6 +53,7 @@ from rushlight.jit.scripting.values import (
     EnumClass,
     ExceptionValue,
     FunctionValue,
+    LegacyTensor,
     MagicMethod,
     PrintValue,
     SimpleValue,
@@ -386,6 +387,13 @@ def special_form(found: Any) -> Sugared | None:
     return None if form is None else SpecialForm(form)
 
 
+def legacy_dtype(cls: Any) -> Any:
+    """The dtype of `torch.FloatTensor` and its kin."""
+    from rushlight.core.construct import LEGACY_NAMES, LegacyType
+
+    return LEGACY_NAMES.get(cls.__name__) if isinstance(cls, LegacyType) else None
+
+
 def sugared_class(cls: Any, place: SourceRange, em: Emitter) -> Sugared:
     from rushlight.jit.scripting.classes import class_type
     from rushlight.jit.scripting.library.contexts import TWINS
@@ -402,6 +410,9 @@ def sugared_class(cls: Any, place: SourceRange, em: Emitter) -> Sugared:
         return LANGUAGE[cls.__name__]()
     if cls is device:
         return BuiltinFunction("aten::device")
+    legacy = legacy_dtype(cls)
+    if legacy is not None:
+        return LegacyTensor(legacy)
     if cls.__name__ == "set_grad_enabled" and cls.__module__.startswith(("rushlight.", "torch.")):
         return BuiltinFunction("aten::set_grad_enabled")
     cls = TWINS().get(cls, cls)
@@ -462,7 +473,7 @@ MATH = {
     function: f"aten::{name}"
     for name, function in vars(math).items()
     if callable(function) and not name.startswith("_")
-}
+} | {math.remainder: "aten::mathremainder"}
 AWAITS = {
     awaits._awaitable_wait: "prim::awaitable_wait",
     awaits._awaitable_nowait: "prim::awaitable_nowait",
