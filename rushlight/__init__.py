@@ -73,7 +73,7 @@ for _module, _names in (
         "rushlight.storage",
         "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
         "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage "
-        "ShortStorage TypedStorage UntypedStorage",
+        "ShortStorage Storage TypedStorage UntypedStorage",
     ),
     ("rushlight.core.mapped", "from_file"),
     (
@@ -192,8 +192,7 @@ def _find(name: str) -> Any:
 
 
 def _every_name() -> list[str]:
-    _families.load_all()
-    return [*_registry.PACKETS["aten"], *_FUNCTIONS]
+    return [*_registry.public_names(), *_FUNCTIONS]
 
 
 __getattr__, __dir__ = _namespace(__name__, modules=_SUBMODULES, make=_find, names=_every_name)

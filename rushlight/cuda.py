@@ -279,7 +279,7 @@ def _find(name: str) -> Any:
     vars(part).update(__getattr__=look_up, __dir__=listed, is_available=is_available)
     if name == "nvtx":
         vars(part)["range"] = profiled_range
-    return part
+    return sys.modules.setdefault(part.__name__, part)
 
 
 __getattr__, __dir__ = namespace(

@@ -11,6 +11,7 @@ import warnings
 from typing import Any
 
 from rushlight.base.errors import MissingFeature
+from rushlight.core import geometry
 from rushlight.core.dtype import COMPLEX, FLOAT, bool_, iinfo
 from rushlight.opset import functions
 from rushlight.subclasses import masked
@@ -81,9 +82,9 @@ def prod(
 ) -> Any:
     given = masked_out(converted(input, dtype), mask, 1)
     result = given
-    for axis in sorted(
-        [axis % max(given.dim(), 1) for axis in every_dim(given, dim)], reverse=True
-    ):
+    # torch: no dims at all are none here.
+    dims = () if dim == () or dim == [] else every_dim(given, dim)
+    for axis in sorted(geometry.wrap_dims(dims, given.dim()), reverse=True):
         result = result.prod(axis, keepdim=keepdim)
     # torch: a number without dims is its own product, in the dtype of products.
     return result if given.dim() else given.prod()

@@ -49,6 +49,8 @@ def overriding(values: Any) -> list[Any]:
 
 def has_torch_function(relevant_args: Any) -> bool:
     """Whether a call with these arguments must be offered to an override."""
+    if not hasattr(relevant_args, "__iter__"):
+        raise TypeError("expected a sequence")
     return modes_active() or bool(overriding(relevant_args))
 
 

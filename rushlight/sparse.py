@@ -6,16 +6,24 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from rushlight.autograd.grad_mode import no_grad
 from rushlight.base.errors import MissingFeature, error
 from rushlight.core import construct
 from rushlight.core.construct import tensor
-from rushlight.core.device import sparse_coo, sparse_csc, sparse_csr
+from rushlight.core.device import (
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
+from rushlight.core.dtype import bool_, int64, unsupported
 from rushlight.core.dtype import dtype as DType
-from rushlight.core.dtype import int64
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.sparse.compressed import sparse_csr_tensor
-from rushlight.opset.sparse.coo import replace_parts, sparse_coo_tensor
+from rushlight.opset.sparse.coo import LAYOUT_NAMES, replace_parts, sparse_coo_tensor
 
 __all__ = [
     "addmm",
@@ -60,9 +68,48 @@ for _name in ("BFloat16", "Byte", "Char", "Double", "Float", "Half", "Int", "Lon
 def mm(mat1: Any, mat2: Any, *reduce: Any) -> Any:
     """The product of a sparse matrix with a dense or sparse one; a sparse factor's gradient has
     its pattern."""
-    if reduce:
-        raise error("RL0512", NotImplementedError, function="mm", what="the form with `reduce`")
-    return functions._sparse_mm(mat1, mat2)
+    return mm_reduced(mat1, mat2, *reduce) if reduce else functions._sparse_mm(mat1, mat2)
+
+
+def mm_reduced(mat1: Any, mat2: Any, reduce: str) -> Any:
+    """The product of a CSR matrix with a dense one whose sums are `reduce` of the terms."""
+    if mat1.layout is not sparse_csr:
+        name = LAYOUT_NAMES[mat1.layout.name]
+        raise RuntimeError(f"sparse_mm_reduce: expect self to be SparseCsr, got {name}")
+    if reduce not in ("sum", "mean", "amax", "amin"):
+        raise RuntimeError(f"sparse_mm_reduce: reduce type of {reduce} has not been enabled.")
+    if mat2.dim() != 2 or mat2.shape[0] != mat1.shape[1]:
+        raise RuntimeError(
+            f"Expected a tensor of dimension 2 and tensor.size[0] == {mat1.shape[1]} but got: "
+            f"dimension {mat2.dim()} and tensor.size[0] = {mat2.shape[0]}"
+        )
+    if mat1.dtype is not mat2.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'other' to have scalar type "
+            f"{mat1.dtype.scalar_type_name}; but got {mat2.type()} instead (while checking "
+            "arguments for sparse_mm_reduce)"
+        )
+    if not mat1.dtype.is_floating_point:
+        raise unsupported("spmm_reduce_kernel", mat1.dtype)
+    values = mat1.values()
+    columns, lengths = mat1.col_indices().long(), mat1.crow_indices().long().diff()
+    rows = functions.arange(mat1.shape[0]).repeat_interleave(lengths)
+    terms = values.unsqueeze(1) * mat2.index_select(0, columns)
+    return folded_rows(terms, rows.unsqueeze(1).expand_as(terms), mat1.shape[0], reduce)
+
+
+def folded_rows(terms: Any, rows: Any, count: int, reduce: str) -> Any:
+    """Terms of each row and column folded; zero where there are none. The gradient of an extremum
+    goes to the first term that is it."""
+    folded = terms.new_zeros(count, terms.shape[1])
+    if reduce in ("sum", "mean") or not len(terms):
+        return folded.scatter_reduce(0, rows, terms, reduce, include_self=False)
+    with no_grad():
+        best = folded.scatter_reduce(0, rows, terms, reduce, include_self=False).gather(0, rows)
+        places = functions.arange(len(terms)).unsqueeze(1).expand_as(terms)
+        places = functions.where((terms == best) | terms.isnan(), places, len(terms))
+        chosen = functions.full(folded.shape, len(terms)).scatter_reduce(0, rows, places, "amin")
+    return terms.gather(0, chosen.clamp(max=len(terms) - 1)).masked_fill(chosen == len(terms), 0)
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
@@ -220,10 +267,60 @@ class check_sparse_tensor_invariants:
 
 
 def as_sparse_gradcheck(gradcheck: Callable[..., Any]) -> Callable[..., Any]:
-    """`gradcheck` for functions of sparse tensors, which it takes as it is."""
+    """`gradcheck` for functions of sparse tensors: it varies their values, all elements specified
+    unless `masked`, and sees dense outputs."""
 
     @wraps(gradcheck)
-    def checked(fn: Any, inputs: Any, **options: Any) -> Any:
-        return gradcheck(fn, inputs, **options)
+    def checked(fn: Any, inputs: Any, *, masked: bool = False, **options: Any) -> Any:
+        given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+        patterns: dict[int, Any] = {}
+        for place, value in enumerate(given):
+            if has_sparse_grad(value):
+                patterns[place] = value.detach() if masked else fully_specified(value.detach())
+                held = patterns[place]
+                values = held._values() if held.layout is sparse_coo else held.values()
+                given[place] = values.clone().requires_grad_()
+
+        def dense(output: Any) -> Any:
+            return output.to_dense(masked_grad=masked) if has_sparse_grad(output) else output
+
+        def of_values(*args: Any) -> Any:
+            restored = list(args)
+            for place, pattern in patterns.items():
+                restored[place] = with_pattern(pattern, args[place])
+            found = fn(*restored)
+            if isinstance(found, (list, tuple)):
+                return tuple([dense(output) for output in found])
+            return dense(found)
+
+        return gradcheck(of_values, tuple(given), **options)
 
     return checked
+
+
+def has_sparse_grad(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad and value.layout is not strided
+
+
+def fully_specified(tensor: Any) -> Any:
+    """The tensor with its zeros specified too."""
+    options: dict[str, Any] = {"layout": tensor.layout, "dense_dim": tensor.dense_dim()}
+    if tensor.layout in (sparse_bsr, sparse_bsc):
+        batches = tensor.dim() - tensor.dense_dim() - tensor.sparse_dim()
+        options["blocksize"] = tuple(tensor.values().shape[batches + 1 : batches + 3])
+    everywhere = functions.ones(tuple(tensor.shape), dtype=bool_).to_sparse(**options)
+    return tensor.to_dense().sparse_mask(everywhere)
+
+
+def with_pattern(pattern: Any, values: Any) -> Any:
+    """A sparse tensor of these values at the places of another."""
+    if pattern.layout is sparse_coo:
+        return functions.sparse_coo_tensor(
+            pattern._indices(), values, pattern.shape, is_coalesced=pattern.is_coalesced()
+        )
+    by_row = pattern.layout in (sparse_csr, sparse_bsr)
+    ends = pattern.crow_indices() if by_row else pattern.ccol_indices()
+    plain = pattern.col_indices() if by_row else pattern.row_indices()
+    return functions.sparse_compressed_tensor(
+        ends, plain, values, pattern.shape, layout=pattern.layout, dtype=values.dtype
+    )

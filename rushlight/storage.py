@@ -14,7 +14,7 @@ from rushlight.core.typedstorage import TypedStorage
 __all__ = [
     "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage",
     "ComplexFloatStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage",
-    "LongStorage", "ShortStorage", "TypedStorage", "UntypedStorage",
+    "LongStorage", "ShortStorage", "Storage", "TypedStorage", "UntypedStorage",
 ]  # fmt: skip
 
 
@@ -25,6 +25,16 @@ class OfOneDtype(type):
 
     def __call__(cls, *wanted: Any, **options: Any) -> TypedStorage:
         return TypedStorage(*wanted, dtype=cls.dtype, **options)
+
+    def from_buffer(cls, buffer: Any, *arguments: Any, **options: Any) -> TypedStorage:
+        """A copy of a buffer's elements."""
+        held = UntypedStorage.from_buffer(buffer, *arguments, dtype=cls.dtype, **options)
+        return TypedStorage.over(held, cls.dtype)
+
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """The elements of a file; where `shared`, writes go to it."""
+        nbytes = size * cls.dtype.itemsize
+        return TypedStorage.over(UntypedStorage.from_file(filename, shared, nbytes), cls.dtype)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return type(instance) is TypedStorage and instance.dtype is cls.dtype
@@ -42,7 +52,7 @@ CharStorage = of_dtype(dtypes.int8)
 ComplexDoubleStorage = of_dtype(dtypes.complex128)
 ComplexFloatStorage = of_dtype(dtypes.complex64)
 DoubleStorage = of_dtype(dtypes.float64)
-FloatStorage = of_dtype(dtypes.float32)
+FloatStorage = Storage = of_dtype(dtypes.float32)
 HalfStorage = of_dtype(dtypes.float16)
 IntStorage = of_dtype(dtypes.int32)
 LongStorage = of_dtype(dtypes.int64)

@@ -7,7 +7,12 @@ that may import by name, and no string names a module of a layer above its own.
 from __future__ import annotations
 
 import ast
+import importlib
+import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -147,3 +152,42 @@ def test_the_checks_see_what_they_look_for():
     tree = ast.parse("import_module(f'rushlight.opset.{x}'); modules['rushlight.nn.module']")
     assert named_modules(tree) == {"rushlight.opset", "rushlight.nn.module"}
     assert not named_modules(ast.parse("class A:\n    __module__ = 'rushlight.nn'"))
+
+
+def import_alone(name: str) -> str:
+    """What goes wrong when a module is the first of its neighbours to be imported."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            os.write(write, repr(error)[:2000].encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        text = answer.read()
+    os.waitpid(child, 0)
+    return text
+
+
+def modules_of(place: str) -> list[str]:
+    found = [relative(path).removesuffix(".py").replace("/", ".") for path in FILES]
+    names = [name.removesuffix(".__init__") for name in found]
+    return [f"rushlight.{n}" for n in names if n.startswith(place) and "__" not in n]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="modules are imported in forked processes")
+@pytest.mark.parametrize(
+    "place", ["jit.scripting", pytest.param("", marks=pytest.mark.slow)], ids=["scripting", "all"]
+)
+def test_every_module_can_be_the_first(place):
+    script = (
+        "import sys, json; sys.path.insert(0, {root!r}); import rushlight\n"
+        "from tests.test_layers import import_alone\n"
+        "print(json.dumps({{n: t for n in {names!r} if (t := import_alone(n))}}))"
+    ).format(root=str(ROOT), names=[n for n in modules_of(place) if "compat.shim" not in n])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == {}

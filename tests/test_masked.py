@@ -76,3 +76,13 @@ def test_running_sums_keep_small_integers_and_spreads_of_complex_numbers_are_com
     found = masked.std(torch.tensor([1 + 2j, 2, 3j]), 0)
     assert found.dtype is torch.complex64
     assert abs(found - 1.8257) < 1e-4
+
+
+def test_dims_of_products():
+    x = torch.ones(2, 3)
+    assert torch.masked.prod(x, dim=[]).shape == torch.masked.prod(x, dim=(), keepdim=True).shape
+    assert torch.masked.prod(x, dim=(0, 1), keepdim=True).shape == (1, 1)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch.masked.prod(x, dim=2)
+    with pytest.raises(RuntimeError, match="appears multiple times"):
+        torch.masked.prod(x, dim=(0, 0))

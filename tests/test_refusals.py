@@ -140,14 +140,6 @@ def trace_a_branch() -> None:
     torch.fx.symbolic_trace(branch)
 
 
-def replace_any_literal() -> None:
-    from rushlight.fx import symbolic_trace
-    from rushlight.fx.subgraph_rewriter import replace_pattern_with_filters
-
-    graph = symbolic_trace(lambda x: torch.sin(x))
-    replace_pattern_with_filters(graph, graph, graph, ignore_literals=True)
-
-
 def read_a_value_while_tracing() -> None:
     from rushlight.aot.tracing import make_fx
 
@@ -207,7 +199,6 @@ CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
     ("RL0602", NotImplementedError, forward_mode_with_out),
     ("RL0603", NotImplementedError, backward_of_nextafter),
     ("RL0608", RuntimeError, backward_of_a_plain_custom_op),
-    ("RL0701", NotImplementedError, replace_any_literal),
     ("RL0709", RuntimeError, fake_nonzero),
     ("RL0712", RuntimeError, read_a_value_while_tracing),
     ("RL0713", Exception, trace_a_branch),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from enum import Enum
+from inspect import signature
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
@@ -20,15 +22,17 @@ def sparse_like(grad: Any, values: Any) -> Any:
     return functions.sparse_coo_tensor(indices, values, grad.shape, is_coalesced=True)
 
 
-READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
-
-
 class OptState(Enum):
     """How far an optimiser's step has come since the last update of the scale."""
 
     READY = 0
     UNSCALED = 1
     STEPPED = 2
+
+
+def fresh_state() -> dict[str, Any]:
+    """What is known of an optimizer before its gradients were looked at."""
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
 class GradScaler:
@@ -70,8 +74,8 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._init_growth_tracker = 0
         self._growth_tracker: Any = None
-        # id of an optimizer -> (stage, whether a gradient was infinite)
-        self.stages: dict[int, tuple[str, bool]] = {}
+        # By id of the optimizer. Libraries that subclass this class know these names.
+        self._per_optimizer_states: Any = defaultdict(fresh_state)
 
     def scale(self, outputs: Any) -> Any:
         """The losses times the current factor."""
@@ -96,38 +100,63 @@ class GradScaler:
             )
         return self._scale
 
-    def stage(self, optimizer: Any) -> tuple[str, bool]:
-        return self.stages.get(id(optimizer), (READY, False))
-
     def unscale_(self, optimizer: Any) -> None:
         """Divide an optimizer's gradients by the factor, noting whether all are finite."""
         if not self._enabled:
             return
-        stage, _ = self.stage(optimizer)
-        if stage == UNSCALED:
+        factor = self.known_scale("unscale_").double().reciprocal().float()
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
-        if stage == STEPPED:
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        factor = self.known_scale("unscale_").double().reciprocal().float()
         found = functions.full((), 0.0, dtype=dtypes.float32)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, factor, found, False)
+        state["stage"] = OptState.UNSCALED
+
+    def _unscale_grads_(
+        self, optimizer: Any, inv_scale: Any, found_inf: Any, allow_fp16: bool
+    ) -> dict[Any, Any]:
+        """Multiply gradients by `inv_scale`: what was found of them, by device."""
         grads = [
             parameter.grad
             for group in optimizer.param_groups
             for parameter in group["params"]
             if parameter.grad is not None
         ]
-        if any(grad.dtype is dtypes.float16 for grad in grads):
+        if not allow_fp16 and any(grad.dtype is dtypes.float16 for grad in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")
+        if not grads:
+            return {}
         # The values of a sparse gradient are all there is to scale.
         dense = [grad.coalesce().values() if grad.is_sparse else grad for grad in grads]
         with no_grad():
-            functions._amp_foreach_non_finite_check_and_unscale_(dense, found, factor)
+            functions._amp_foreach_non_finite_check_and_unscale_(dense, found_inf, inv_scale)
             for grad, values in zip(grads, dense, strict=True):
                 if grad.is_sparse:
                     grad.copy_(sparse_like(grad, values))
-        self.stages[id(optimizer)] = (UNSCALED, bool(found.item()))
+        return {found_inf.device: found_inf}
+
+    def _check_inf_per_device(self, optimizer: Any) -> dict[Any, Any]:
+        """Look for infinite gradients without changing any."""
+        self.known_scale("_check_inf_per_device")
+        one = functions.full((), 1.0, dtype=dtypes.float32)
+        found = functions.full((), 0.0, dtype=dtypes.float32)
+        state = self._per_optimizer_states[id(optimizer)]
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, found, True)
+        return state["found_inf_per_device"]  # type: ignore[no-any-return]
+
+    def _found_inf_per_device(self, optimizer: Any) -> dict[Any, Any]:
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]  # type: ignore[no-any-return]
+
+    def _maybe_opt_step(
+        self, optimizer: Any, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        if any(found.item() for found in optimizer_state["found_inf_per_device"].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """`optimizer.step()`, unless a gradient is infinite or NaN."""
@@ -136,14 +165,44 @@ class GradScaler:
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self.known_scale("step")
-        stage, _ = self.stage(optimizer)
-        if stage == STEPPED:
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if stage == READY:
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            result = self.hand_over(optimizer, state, args, kwargs)
+            state["stage"] = OptState.STEPPED
+            return result
+        if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
-        infinite = self.stage(optimizer)[1]
-        self.stages[id(optimizer)] = (STEPPED, infinite)
-        return None if infinite else optimizer.step(*args, **kwargs)
+        if not state["found_inf_per_device"]:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
+
+    def hand_over(self, optimizer: Any, state: dict[str, Any], args: Any, kwargs: Any) -> Any:
+        """A step of an optimizer that divides by the scale itself, and skips what is infinite."""
+        if "grad_scaler" in signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed "
+                "optimizer. In the near future GradScaler registers `grad_scale: Tensor` and "
+                "`found_inf: Tensor` to the passed optimizer and let the optimizer use them "
+                "directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            return optimizer.step(*args, **kwargs, grad_scaler=self)
+        given = getattr(optimizer, "grad_scale", None)
+        if state["stage"] is OptState.READY:
+            self._check_inf_per_device(optimizer)
+            given = self._scale if given is None else self._scale * given
+        optimizer.grad_scale = given
+        found = state["found_inf_per_device"].values()
+        optimizer.found_inf = sum(found, functions.full((), 0.0, dtype=dtypes.float32))
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf
 
     def update(self, new_scale: Any = None) -> None:
         """Adapt the factor to what the steps since the last update found."""
@@ -153,9 +212,14 @@ class GradScaler:
         if new_scale is not None:
             scale.fill_(float(new_scale))
         else:
-            if not self.stages:
+            found = [
+                found
+                for state in self._per_optimizer_states.values()
+                for found in state["found_inf_per_device"].values()
+            ]
+            if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            infinite = any(infinite for _, infinite in self.stages.values())
+            infinite = any(each.item() for each in found)
             functions._amp_update_scale_(
                 scale,
                 self._growth_tracker,
@@ -164,7 +228,7 @@ class GradScaler:
                 self._backoff_factor,
                 self._growth_interval,
             )
-        self.stages.clear()
+        self._per_optimizer_states = defaultdict(fresh_state)
 
     def get_scale(self) -> float:
         if not self._enabled:

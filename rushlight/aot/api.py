@@ -33,6 +33,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.graph.node import Args, Kwargs
 from rushlight.nn.module import Module
+from rushlight.symbolic.numbers import SymNumber
 
 __all__ = [
     "AOT_COUNTER",
@@ -194,6 +195,23 @@ def aot_module(mod: Module, *args: Any, **kwargs: Any) -> Module:
     return AOTModule(mod, kwargs, args)
 
 
+def with_symbols(mod: Module, args: Sequence[Any]) -> Sequence[Any]:
+    """What a graph is traced with: the examples of a captured one, if there are symbols in them.
+    Real inputs would make their sizes constants."""
+    if not isinstance(mod, GraphModule):
+        return args
+    inputs = [node for node in mod.graph.nodes if node.op == "placeholder"]
+    examples = [node.meta.get("example_value") for node in inputs]
+    if len(examples) != len(args) or not any(map(has_symbols, examples)):
+        return args
+    return examples
+
+
+def has_symbols(value: Any) -> bool:
+    sizes = getattr(value, "shape", ())
+    return isinstance(value, SymNumber) or any(isinstance(n, SymNumber) for n in sizes)
+
+
 def aot_module_simplified(
     mod: Module,
     args: Sequence[Any],
@@ -235,6 +253,7 @@ def aot_module_simplified(
         inference_compiler,
     )
     state, number = bound.values(), next(AOT_COUNTER)
+    args = with_symbols(mod, args)
 
     def trace() -> Traced:
         return trace_flat(functional, [*state, *args], options, number)

@@ -563,8 +563,10 @@ def ends_of_functions(outputs: Sequence[Any], primals: Sequence[Any]) -> list[Gr
     nodes = below([value.grad_fn for value in outputs if value.grad_fn is not None])
     called = [node for node in nodes if isinstance(node, BackwardCFunction)]
     ends = [node for node in below(called) if not node.next_functions and node not in known]
+    somewhere = {*ends, *known, *called}
     for node in called:
-        if node.next_nodes and not any(node.next_nodes):
+        following = [each for each, _ in node.next_functions if each is not None]
+        if node.next_nodes and somewhere.isdisjoint(below(following)):
             # It leads nowhere: a place for its gradient has it run all the same.
             end = GraphNode()
             end.output_metas = (None,)  # takes a gradient as it is

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numpy import ascontiguousarray
+from numpy import asarray
 
 from rushlight.aot.runtime import (
     CompiledFunction,
@@ -89,7 +89,7 @@ class QuickBackward(BASE):  # type: ignore[misc]
             if type(grad) not in PLAIN or grad._unusual is not None:
                 grad = tangent(grad, self.results[number][0])
             elif not grad._is_contiguous:
-                grad = wrap(ascontiguousarray(grad._array), grad._dtype)
+                grad = wrap(asarray(grad._array, order="C"), grad._dtype)
             args.append(grad)
         tasks = state.tasks
         if tasks and not tasks[-1].keep_graph:
@@ -122,7 +122,7 @@ def graph_call(plan: TrainingRun) -> GraphCall:
 
     def run(*given: Any) -> Any:
         tangents = [
-            grad if grad._is_contiguous else wrap(ascontiguousarray(grad._array), grad._dtype)
+            grad if grad._is_contiguous else wrap(asarray(grad._array, order="C"), grad._dtype)
             for grad in given[len(given) - count :]
         ]
         return plan.backward()([*given[: len(given) - count], *tangents])

@@ -391,6 +391,9 @@ class Memory:
             return True
         if not is_strided(tensor):
             return id(tensor._counter) in self.all_counters
+        if tensor._storage is None and tensor._view is None and type(tensor) is Tensor:
+            # Its storage is not made yet, so it is nobody else's.
+            return id(tensor._counter) in self.counters
         others = self.strided.get(id(storage_of(tensor)), ())
         if any([overlap(tensor, other) for other in others]):
             return True

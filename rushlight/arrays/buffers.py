@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-__all__ = ["ALIGNMENT", "aligned_bytes", "empty", "release"]
+__all__ = ["ALIGNMENT", "aligned_bytes", "borrowed", "empty", "give_back", "release"]
 
 ALIGNMENT = 64
 # Smaller buffers come as fast from NumPy.
@@ -25,6 +25,9 @@ MOST_BYTES = 1 << 29
 LOOKS = 64
 
 KEPT: dict[int, list[Any]] = {}
+# Memory to borrow: one for each thread that computes at the same time.
+SPARE: list[Any] = []
+MOST_SPARE = 4
 kept_bytes = 0
 
 
@@ -81,7 +84,24 @@ def release() -> None:
     """Give all memory back that is kept for later results."""
     global kept_bytes
     KEPT.clear()
+    SPARE.clear()
     kept_bytes = 0
+
+
+def borrowed(nbytes: int) -> Any:
+    """Scratch memory of at least this size, aligned: what was given back last, so that caches still
+    have it."""
+    try:
+        memory = SPARE.pop()
+    except IndexError:
+        return aligned_bytes(nbytes)
+    return memory if memory.nbytes >= nbytes else aligned_bytes(nbytes)
+
+
+def give_back(memory: Any) -> None:
+    """What was borrowed is nobody's any more."""
+    if len(SPARE) < MOST_SPARE and memory.nbytes <= MOST_BYTES // 16:
+        SPARE.append(memory)
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike, nbytes: int) -> Any:

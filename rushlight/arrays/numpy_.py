@@ -41,14 +41,14 @@ def is_narrow(dtype: Any) -> bool:
     return bool(dtype == np.float16 or dtype.num >= FIRST_ADDED)
 
 
-def refuse_zero(divisor: Any) -> None:
-    if np.any(np.equal(divisor, 0)):
+def refuse_zero(x: Any, divisor: Any) -> None:
+    if np.size(x) and np.any(np.equal(divisor, 0)):
         raise RuntimeError("ZeroDivisionError")
 
 
 def floor_divide(x: Any, y: Any) -> Any:
     if kind_of(x) in "iub":
-        refuse_zero(y)
+        refuse_zero(x, y)
     elif is_narrow_array(x):
         return narrow_floor_divide(x, y)
     if not are_singles(x, y):
@@ -134,7 +134,7 @@ def trunc_divide(x: Any, y: Any) -> Any:
     if kind == "u":
         return floor_divide(x, y)
     if kind == "i":
-        refuse_zero(y)
+        refuse_zero(x, y)
         quotient = np.floor_divide(x, y)
         inexact = np.not_equal(np.multiply(quotient, y), x)
         return quotient + (inexact & (np.less(x, 0) != np.less(y, 0))).astype(x.dtype)
@@ -162,14 +162,14 @@ def log1p(x: Any) -> Any:
 
 def fmod(x: Any, y: Any) -> Any:
     if kind_of(x) in "iub":
-        refuse_zero(y)
+        refuse_zero(x, y)
     return single_fmod(x, y) if are_singles(x, y) else np.fmod(x, y)
 
 
 def remainder(x: Any, y: Any) -> Any:
     """The remainder that has the divisor's sign; a zero keeps the dividend's."""
     if kind_of(x) in "iub":
-        refuse_zero(y)
+        refuse_zero(x, y)
         return np.remainder(x, y)
     if are_singles(x, y):
         with np.errstate(all="ignore"):

@@ -165,6 +165,8 @@ def multiply_add64(values: F64Array, factor: float, term: float) -> F64Array:
     """values * factor + term, rounded once: with the errors of the product and of the sum."""
     if term == 0.0:
         return values * factor
+    if not (math.isfinite(term) and math.isfinite(factor)):
+        return values * factor + term
     product = values * factor
     high, low = split(values)
     factor_high, factor_low = split(np.float64(factor))

@@ -15,7 +15,7 @@ import numpy as np
 from rushlight.autograd.backward import grad
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.device import strided
+from rushlight.core.device import sparse_coo, strided
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor, values_of, wrap
 
@@ -104,6 +104,8 @@ class Perturbed:
 
     def prepare_sparse(self, masked: bool) -> None:
         source = self.tensor.detach()
+        if source.layout is sparse_coo:
+            source = source.coalesce()
         dense = source.to_dense()
         if masked:
             self.pattern = source

@@ -46,6 +46,7 @@ __all__ = [
     "FunctionCtx",
     "FunctionMeta",
     "InplaceFunction",
+    "SingleLevelFunction",
     "once_differentiable",
 ]
 
@@ -261,12 +262,22 @@ class FunctionMeta(type):
     _backward_cls: type
 
     def __init__(cls, name: str, bases: Any, namespace: dict[str, Any]) -> None:
-        cls._backward_cls = type(
-            f"{name}Backward",
-            (BackwardCFunction,),
-            {"__slots__": (), "__module__": "torch.autograd.function", "_forward_cls": cls},
-        )
+        cls._backward_cls = node_class(f"{name}Backward", BackwardCFunction, cls)
         super().__init__(name, bases, namespace)
+
+    @property
+    def _generated_backward_cls(cls) -> type:
+        """torch: the node of a call inside of `grad` and `jvp` has another name."""
+        found: type | None = cls.__dict__.get("_generated_node")
+        if found is None:
+            found = node_class(f"{cls.__name__}GeneratedBackward", cls._backward_cls, cls)
+            cls._generated_node = found
+        return found
+
+
+def node_class(name: str, base: type, function: type) -> type:
+    members = {"__slots__": (), "__module__": "torch.autograd.function", "_forward_cls": function}
+    return type(name, (base,), members)
 
 
 LEGACY_CALL = (
@@ -361,9 +372,9 @@ class Function(metaclass=FunctionMeta):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward and record the call."""
         split = cls.setup_context is not DEFAULT_SETUP
-        if split:
-            args, kwargs = with_defaults(cls.forward, args, kwargs), {}
         state = LOCAL.state
+        if split:
+            args, kwargs = with_defaults(cls.forward, args, kwargs)
         if state.transforms:
             level = state.transforms[-1]
             if not split and not getattr(level, "plain", False):
@@ -401,6 +412,19 @@ DEFAULT_VJP = Function.vjp
 DEFAULT_VMAP = Function.vmap
 
 
+class SingleLevelFunction(Function):
+    """A Function that is recorded where it is called, by the innermost of the active transforms,
+    whose tensors its methods get. For the rules of higher-order ops."""
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run forward and record the call."""
+        split = cls.setup_context is not DEFAULT_SETUP
+        if split:
+            args, kwargs = with_defaults(cls.forward, args, kwargs)
+        return run_function(cls, args, kwargs, split, LOCAL.state)
+
+
 class InplaceFunction(Function):
     """A Function that remembers whether it works in place."""
 
@@ -409,15 +433,18 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
-def with_defaults(forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """The arguments of a split forward with its default values filled in."""
+def with_defaults(
+    forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a split forward with its default values filled in, and what was given of
+    those that are keywords only."""
     if not kwargs and not getattr(forward, "__defaults__", True):
-        return args
+        return args, {}
     import inspect
 
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
-    return bound.args
+    return bound.args, {name: value for name, value in bound.kwargs.items() if name in kwargs}
 
 
 def run_function(
@@ -429,7 +456,10 @@ def run_function(
     level: Any = None,
 ) -> Any:
     """Run a Function's forward with grad mode off, then give its outputs their history."""
-    ctx = cls._backward_cls()
+    if split and kwargs:
+        # `setup_context` is not told of them; only rules for batches are.
+        raise TypeError(f"forward() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    ctx = cls._backward_cls() if level is None else cls._generated_backward_cls()
     is_tensor = tuple([isinstance(value, Tensor) for value in args])
     needs = tuple([is_tensor[i] and needs_grad(value) for i, value in enumerate(args)])
     ctx.function_inputs = is_tensor

@@ -45,6 +45,8 @@ class RecordingLevel(Level):
 class GradLevel(RecordingLevel):
     """Reverse mode: calls are recorded as nodes on this level's tensors."""
 
+    transform = "Grad"
+
     def enter(self, state: Any) -> None:
         state.grad = True
 
@@ -136,6 +138,8 @@ class GradLevel(RecordingLevel):
 
 class JvpLevel(RecordingLevel):
     """Forward mode: calls push the tangents that this level's tensors carry."""
+
+    transform = "Jvp"
 
     def __init__(self) -> None:
         super().__init__()

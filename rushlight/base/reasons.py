@@ -526,11 +526,6 @@ REASONS: dict[str, Reason] = {
         "Call it outside of vmap where it takes a batch itself; the results are right either way.",
     ),
     # -- graphs, tracing, aot
-    "RL0701": Reason(
-        "{function} does not support {option}",
-        "Patterns compare literals as they are.",
-        "Leave {option} out.",
-    ),
     "RL0702": Reason(
         "{op}: a write to this view cannot be traced, because the view has no inverse. Clone it "
         "before writing to it.",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import enum
+import functools
 import inspect
 import sys
+import threading
 import types
 from typing import Any
 
@@ -60,8 +63,13 @@ class Iter(Var):
 
 
 # What finds and keeps attributes by Python's rules.
-GETTERS = [c.__getattribute__ for c in (object, dict, types.SimpleNamespace)]
-SETTERS: list[Any] = [c.__setattr__ for c in (object, BaseException, types.SimpleNamespace)]
+GETTERS = [
+    c.__getattribute__
+    for c in (object, dict, types.SimpleNamespace, threading.local, types.CodeType)
+]
+SETTERS: list[Any] = [
+    c.__setattr__ for c in (object, BaseException, types.SimpleNamespace, threading.local)
+]
 
 
 class Attributes(Tracing):
@@ -91,6 +99,10 @@ class Attributes(Tracing):
         raise Break(f"attribute {name} of {type(v).__name__}")
 
     def constant_attr(self, v: Const, name: str) -> Any:
+        if isinstance(v.value, enum.Enum):
+            written = inspect.getattr_static(type(v.value), name, None)
+            if isinstance(written, types.FunctionType) and written.__module__ != enum.__name__:
+                return self.bind(written, v, type(v.value), const(type(v.value)).attr(name))
         try:
             found = getattr(v.value, name)
         except AttributeError as error:
@@ -133,6 +145,18 @@ class Attributes(Tracing):
             return found
         if isinstance(v, Partial) and name in ("func", "args", "keywords"):
             return {"func": v.func, "args": Seq(tuple, v.args), "keywords": Dict(v.kwargs)}[name]
+        if name == "__call__":
+            return v
+        if name == "__class__":
+            kind = self.type_of(v)
+            return Obj(kind, const(kind))
+        if isinstance(v, Partial) and not any(
+            name in vars(base) for base in functools.partial.__mro__
+        ):
+            message = f"'functools.partial' object has no attribute '{name}'"
+            raise raise_user(AttributeError, message)
+        if isinstance(v, Partial):
+            return Bound(v, name)
         target = self.real(target)
         if isinstance(v, Method) and isinstance(target, Obj):
             return self.getattr(target, name)
@@ -153,10 +177,18 @@ class Attributes(Tracing):
             return Const(first if is_marked and isinstance(first, str) else None)
         if name in ("__name__", "__qualname__"):
             return Const(f.code.co_name if name == "__name__" else f.qualname)
+        if name == "__code__":
+            return Obj(f.code, const(f.code))
+        if name in ("__defaults__", "__closure__"):
+            found = f.defaults if name == "__defaults__" else f.closure
+            return Seq(tuple, list(found)) if found else Const(None)
+        if name == "__kwdefaults__":
+            return Dict(f.kwdefaults) if f.kwdefaults else Const(None)
         if name == "__type_params__":
             return Seq(tuple, [])
-        if name == "__annotations__" and not f.is_annotated:
-            return Dict({})
+        if name == "__annotations__" and not f.is_annotated_lazily:
+            f.annotations = f.annotations or Dict({})
+            return f.annotations
         if not name.startswith("__"):
             raise raise_user(AttributeError, f"'function' object has no attribute '{name}'")
         return None
@@ -178,7 +210,7 @@ class Attributes(Tracing):
 
     def object_attr(self, v: Obj, name: str) -> Any:
         value = v.value
-        if (id(value), name) in self.overlay:
+        if (id(value), name) in self.overlay and not self.is_hidden(type(value), name):
             found = self.overlay[id(value), name]
             if found is NULL:
                 message = f"'{type(value).__name__}' object has no attribute '{name}'"
@@ -195,6 +227,12 @@ class Attributes(Tracing):
                 raise raise_user(AttributeError, *error.args) from None
         special = self.world.module_attr(self, v, name)
         return special if special is not None else self.instance_attr(v, type(value), name)
+
+    def is_hidden(self, cls: type, name: str) -> bool:
+        """Whether a descriptor of the class's answers, whatever the instance holds."""
+        found = inspect.getattr_static(cls, name, None)
+        setter = getattr(type(found), "__set__", None)
+        return isinstance(found, property) or isinstance(setter, types.FunctionType)
 
     def namespace_attr(self, v: Obj, value: Any, name: str) -> Any:
         """An attribute of a module or a class."""
@@ -223,7 +261,11 @@ class Attributes(Tracing):
         if name == "__dict__":
             if isinstance(v, New):
                 return Dict(v.attrs)
-            raise Break("__dict__ of an object")  # a second way to its attributes
+            if not hasattr(v.value, "__dict__"):
+                raise raise_user(
+                    AttributeError, f"'{cls.__name__}' object has no attribute '__dict__'"
+                )
+            return self.fields_of(v)
         if name == "args" and isinstance(v, New) and issubclass(cls, BaseException):
             return Seq(tuple, list(v.args))
         found = inspect.getattr_static(cls, name, NULL)
@@ -356,12 +398,17 @@ class Attributes(Tracing):
             raise Break(f"set attribute of {type(v).__name__}")
         cls = self.type_of(v)
         setter = cls.__setattr__
-        is_plain = setter in SETTERS
-        if not is_plain and not self.world.keeps_attributes(cls):
+        is_kept = isinstance(v, Obj) and self.world.keeps_attributes(cls)
+        if setter not in SETTERS and not is_kept:
             if not isinstance(setter, types.FunctionType):
                 raise Break(f"set attribute of {cls.__name__}")
             self.call(Obj(setter, const(setter)), [v, Const(name), value], {})
             return
+        self.set_plainly(v, name, value, "plain")
+
+    def set_plainly(self, v: Any, name: str, value: Any, way: str) -> None:
+        """What `object.__setattr__` does."""
+        cls = self.type_of(v)
         found = inspect.getattr_static(cls, name, None)
         if isinstance(found, property):
             if found.fset is None:
@@ -374,7 +421,7 @@ class Attributes(Tracing):
             given = [Obj(found, const(found)), v, value]
             self.call(Obj(setter, const(setter)), given, {})
             return
-        self.write_attribute(v, name, value)
+        self.write_attribute(v, name, value, way)
 
     def delattr(self, v: Any, name: str) -> None:
         v = self.real(v)
@@ -428,6 +475,8 @@ class Attributes(Tracing):
                 return slice
             case Func():
                 return types.FunctionType
+            case Partial():
+                return functools.partial
             case Method():
                 return types.MethodType
             case Bound():
@@ -471,6 +520,11 @@ class Attributes(Tracing):
         cls = self.type_of(v)
         for name in ("__bool__", "__len__"):
             if hasattr(cls, name):
-                return self.truth(self.call(self.type_attr(v, name), [], {}))
+                found = self.call(self.type_attr(v, name), [], {})
+                kind = self.type_of(found)
+                if name == "__bool__" and kind is not bool:
+                    message = f"__bool__ should return bool, returned {kind.__name__}"
+                    raise raise_user(TypeError, message)
+                return self.truth(found)
             self.guard("lacks", const(cls), name)
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -137,6 +138,18 @@ def unpack(v: Any, n: int) -> tuple[Any, ...]:
     return items[::-1]
 
 
+def import_from(module: Any, name: str) -> Any:
+    """`from module import name`."""
+    if hasattr(module, name):
+        return getattr(module, name)
+    home = getattr(module, "__name__", "<unknown module name>")
+    if f"{home}.{name}" in sys.modules:
+        return sys.modules[f"{home}.{name}"]
+    path = getattr(module, "__file__", None)
+    message = f"cannot import name {name!r} from {home!r} ({path or 'unknown location'})"
+    raise ImportError(message, name=home, path=path)
+
+
 def simple(count: int, run: Callable[..., Any], results: int = 1) -> Callable[..., Native]:
     """An instruction that takes `count` operands, whatever its argument."""
     return lambda s, arg: Native(count, s.top(count), run, results)
@@ -170,7 +183,7 @@ PLANS: dict[str, Callable[[Surroundings, Any], Native]] = {
     "IMPORT_NAME": lambda s, arg: Native(
         2, s.top(2), lambda level, names: __import__(arg, s.namespace, None, names, level)
     ),
-    "IMPORT_FROM": lambda s, arg: Native(0, s.top(1), operator.attrgetter(arg)),
+    "IMPORT_FROM": lambda s, arg: Native(0, s.top(1), lambda module: import_from(module, arg)),
     "UNPACK": lambda s, arg: Native(1, s.top(1), lambda v: unpack(v, arg), arg),
     "BUILD_STRING": lambda s, arg: Native(arg, s.top(arg), lambda *parts: "".join(parts)),
     "BUILD_SET": lambda s, arg: Native(arg, s.top(arg), lambda *items: {*items}),

@@ -10,7 +10,10 @@ import inspect
 import itertools
 import math
 import operator
+import os
+import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -47,7 +50,7 @@ __all__ = ["BUILTINS", "CALLS", "PURE"]
 # Functions without effects, computed now where their arguments are known.
 PURE: set[Any] = {
     abs, round, divmod, pow, repr, str, int, float, bool, complex, bytes, ord, chr, hash, format,
-    issubclass, range, slice, bin, hex, oct, ascii, operator.index,
+    issubclass, range, sys.intern, os.fspath, slice, bin, hex, oct, ascii, operator.index,
     *(f for f in vars(math).values() if isinstance(f, types.BuiltinFunctionType)),
 }  # fmt: skip
 # Functions of `operator` that are no operators on variables.
@@ -207,6 +210,8 @@ def builtin_deque(t: Any, items: Any = NULL, maxlen: Any = Const(None)) -> Any:
 def inner(t: Any, v: Any) -> Any:
     """An iterator that capture runs itself."""
     found = t.iterator(v)
+    if isinstance(found, New | Obj):
+        return iterators.Stepped(found)
     if not isinstance(found, Iter):
         raise Break("iterator of unknown state")
     return found
@@ -297,7 +302,7 @@ def builtin_number(kind: type) -> Callable[..., Any]:
         if isinstance(v, Number) and t.type_of(v) is kind:
             return v
         if isinstance(v, Tensor):
-            raise Break(f"{kind.__name__} of a tensor")
+            return t.world.number_of(t, v, kind)
         if isinstance(v, New | Obj) and kind is bool:
             return Const(t.truth(v))
         return NotImplemented
@@ -370,8 +375,12 @@ def builtin_zip_longest(t: Any, *args: Any, fillvalue: Any = Const(None)) -> Any
     return iterators.Items([Seq(tuple, list(x)) for x in found])
 
 
-def builtin_accumulate(t: Any, v: Any, f: Any = None, *, initial: Any = Const(None)) -> Any:
-    items = t.iterate(v)
+def builtin_accumulate(
+    t: Any, iterable: Any, func: Any = None, *, initial: Any = Const(None)
+) -> Any:
+    items = t.iterate(iterable)
+    f = t.real(func)
+    f = None if isinstance(f, Const) and f.value is None else f
     if not (isinstance(t.real(initial), Const) and t.python(initial) is None):
         items = [initial, *items]
 
@@ -379,6 +388,80 @@ def builtin_accumulate(t: Any, v: Any, f: Any = None, *, initial: Any = Const(No
         return t.binary(operator.add, a, b) if f is None else t.call(f, [a, b], {})
 
     return iterators.Items(list(itertools.accumulate(items, add)))
+
+
+def builtin_compress(t: Any, data: Any, selectors: Any) -> Any:
+    pairs = zip(t.iterate(data), t.iterate(selectors))
+    return iterators.Items([item for item, selector in pairs if t.truth(selector)])
+
+
+def builtin_tee(t: Any, iterable: Any, n: Any = Const(2)) -> Any:
+    items = t.iterate(iterable)
+    return Seq(tuple, [iterators.Items(list(items)) for _ in range(t.python(n))])
+
+
+def builtin_groupby(t: Any, iterable: Any, key: Any = Const(None)) -> Any:
+    groups: list[tuple[Any, list[Any]]] = []
+    key = t.real(key)
+    by_self = isinstance(key, Const) and key.value is None
+    for item in t.iterate(iterable):
+        value = t.real(item if by_self else t.call(key, [item], {}))
+        if not groups or not t.is_equal(groups[-1][0], value):
+            groups.append((value, []))
+        groups[-1][1].append(item)
+    return iterators.Items([Seq(tuple, [k, iterators.Items(found)]) for k, found in groups])
+
+
+def from_keys(kind: type) -> Callable[..., Any]:
+    def run(t: Any, keys: Any, value: Any = Const(None)) -> Any:
+        return Dict({t.key(key): value for key in t.iterate(keys)}, kind=kind, factory=Const(None))
+
+    return run
+
+
+def builtin_id(t: Any, v: Any) -> Any:
+    """The number of an object of the outside; a guard asks for it."""
+    v = t.real(v)
+    if isinstance(v, Tensor) and v.source is not None:
+        found = t.original(v)
+    elif isinstance(v, Obj):
+        found = v.value
+    else:
+        raise Break("builtin: id")
+    number = id(found)
+    t.guard("text", v.source, lambda e, names: f"id({e}) != {number}")
+    return Const(number)
+
+
+def builtin_weak(t: Any, v: Any, callback: Any = Const(None)) -> Any:
+    """A weak reference to what lives as long as the call."""
+    if not isinstance(t.real(callback), Const):
+        raise Break("a weak reference with a callback")
+    return Made(weakref.ref, [v], {})
+
+
+def builtin_recursion_limit(t: Any) -> Any:
+    limit = sys.getrecursionlimit()
+    source = const(sys.getrecursionlimit)
+    t.guards.append(("text", source, lambda e, names: f"{e}() != {limit}"))
+    return Const(limit)
+
+
+def builtin_index_of(t: Any, v: Any, x: Any) -> Any:
+    for number, item in enumerate(t.iterate(v)):
+        if t.is_equal(t.real(item), t.real(x)):
+            return Const(number)
+    raise raise_user(ValueError, "sequence.index(x): x not in sequence")
+
+
+def builtin_count_of(t: Any, v: Any, x: Any) -> Any:
+    return Const(sum(t.is_equal(t.real(item), t.real(x)) for item in t.iterate(v)))
+
+
+def builtin_length_hint(t: Any, v: Any, default: Any = Const(0)) -> Any:
+    v = t.real(v)
+    is_sized = isinstance(v, Seq | Dict | SetVar | View | Const)
+    return builtin_len(t, v) if is_sized else NotImplemented
 
 
 def while_true(choose: Callable[..., Any]) -> Callable[..., Any]:
@@ -401,8 +484,8 @@ def call_attrgetter(t: Any, made: list[Any], v: Any) -> Any:
     return found[0] if len(found) == 1 else Seq(tuple, found)
 
 
-def call_methodcaller(t: Any, made: list[Any], v: Any) -> Any:
-    return t.call(t.getattr(v, t.python(made[0])), made[1:], {})
+def call_methodcaller(t: Any, made: list[Any], v: Any, *, kwargs: Any = None) -> Any:
+    return t.call(t.getattr(v, t.python(made[0])), made[1:], kwargs or {})
 
 
 def builtin_copy(t: Any, v: Any) -> Any:
@@ -457,6 +540,7 @@ CALLS: dict[Any, Callable[..., Any]] = {
     operator.itemgetter: call_itemgetter,
     operator.attrgetter: call_attrgetter,
     operator.methodcaller: call_methodcaller,
+    weakref.ref: lambda t, made: made[0],
 }
 
 
@@ -557,6 +641,23 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     itertools.dropwhile: while_true(itertools.dropwhile),
     itertools.filterfalse: while_true(itertools.filterfalse),
     itertools.chain.from_iterable: lambda t, v: builtin_chain(t, *t.iterate(v)),
-    **{cls: lambda t, *a, cls=cls: Made(cls, list(a)) for cls in CALLS},
+    **{
+        cls: lambda t, *a, __cls=cls, **k: Made(__cls, list(a), k)
+        for cls in (operator.methodcaller, operator.itemgetter, operator.attrgetter)
+    },
+    itertools.compress: builtin_compress,
+    itertools.tee: builtin_tee,
+    itertools.groupby: builtin_groupby,
+    dict.fromkeys: from_keys(dict),
+    collections.OrderedDict.fromkeys: from_keys(collections.OrderedDict),
+    collections.defaultdict.fromkeys: from_keys(collections.defaultdict),
+    id: builtin_id,
+    weakref.ref: builtin_weak,
+    sys.getrecursionlimit: builtin_recursion_limit,
+    operator.setitem: lambda t, v, k, x: t.store_subscript(v, k, x) or Const(None),
+    operator.delitem: lambda t, v, k: t.delete_subscript(v, k) or Const(None),
+    operator.indexOf: builtin_index_of,
+    operator.countOf: builtin_count_of,
+    operator.length_hint: builtin_length_hint,
     itertools.islice: builtin_islice,
 }

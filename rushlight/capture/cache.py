@@ -51,6 +51,7 @@ from rushlight.capture.world import World
 __all__ = ["Capture", "CompiledCode", "Options", "forget_counts"]
 
 MAX_RESTARTS = 24
+UNFORESEEN = (LookupError, TypeError, ValueError, AttributeError)
 # How many entries all captures made of a code object.
 TOTALS: Counter[types.CodeType] = Counter()
 NOT_CAPTURED = prefixes.GENERATOR_FLAGS
@@ -544,6 +545,7 @@ class CompiledCode:
             options = self.capture.options
             t.assume_dynamic = options.is_all_dynamic()
             t.keeps_numbers = options.keeps_numbers()
+            world.captures_data = options.fullgraph
             try:
                 return self.attempt(t, values, cells, scope, stop)
             except Abandon as error:
@@ -589,6 +591,10 @@ class CompiledCode:
                 done = frame.step()
             except Break as error:
                 raise NeedBreak(t.position, str(error)) from error
+            except UNFORESEEN as error:
+                # What capture did not expect, it does not follow.
+                reason = f"{type(error).__name__} in capture: {error}"
+                raise NeedBreak(t.position, reason) from error
             except UserRaise as error:
                 name = getattr(t.type_of(error.var), "__name__", "")
                 raise NeedBreak(t.position, f"user exception {name}") from error
@@ -655,6 +661,8 @@ class CompiledCode:
         if handler is not None:
             targets.append(handler.target)
         live = {s for target in targets for s in breaks.live_slots(d, target, bound)}
+        if "__class__" in self.code.co_freevars and 0 in frame.slots:
+            live.add(0)  # `super()` reads it
         slots = sorted(live - self.free_slots(d))
         resumes = [self.resume_at(way, slots, rest if choose is None else []) for way in exits]
         values = [x.error if isinstance(x, Handled) else x for x in keep if x is not NULL]

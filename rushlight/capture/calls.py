@@ -6,9 +6,9 @@ import collections
 import enum
 import functools
 import inspect
-import itertools
 import sys
 import types
+import typing
 import weakref
 from typing import Any
 
@@ -22,7 +22,13 @@ from rushlight.capture.iterators import Generator
 from rushlight.capture.operators import Operators
 from rushlight.capture.outcomes import Abandon, Break, UserRaise
 from rushlight.capture.sources import Source, const
-from rushlight.capture.tracer import IDENTITY, is_named_tuple, raise_user
+from rushlight.capture.tracer import (
+    IDENTITY,
+    TABLES,
+    is_named_tuple,
+    kind_of_table,
+    raise_user,
+)
 from rushlight.capture.values import (
     NULL,
     Bound,
@@ -62,23 +68,6 @@ PLAIN_EXCEPTIONS = {
 LRU_WRAPPER = type(functools.lru_cache(lambda: None))
 
 
-# Kinds of dicts that users' classes derive from, and the flag of classes that `class` makes.
-TABLES = (collections.OrderedDict, dict)
-HEAP_TYPE = 1 << 9
-
-
-def kind_of_table(cls: type) -> type | None:
-    """The kind of dict that instances of a user's class are, where nothing but methods of Python
-    functions is added to it."""
-    if type(cls).__call__ is not type.__call__:
-        return None
-    added = list(itertools.takewhile(lambda base: base not in TABLES, cls.__mro__))
-    kind = cls.__mro__[len(added)] if len(added) < len(cls.__mro__) else None
-    if not added or kind is None or cls.__new__ is not dict.__new__:
-        return None
-    return kind if all(base.__flags__ & HEAP_TYPE for base in added) else None
-
-
 class Tracer(Operators):
     def call(self, f: Any, args: list[Any], kwargs: dict[str, Any], frame: Any = None) -> Any:
         f = self.real(f)
@@ -96,6 +85,8 @@ class Tracer(Operators):
             case Transformed():
                 return self.world.call_transformed(self, f, args, kwargs)
             case Made():
+                if f.kwargs:
+                    return CALLS[f.cls](self, f.args, *args, kwargs=f.kwargs)
                 return CALLS[f.cls](self, f.args, *args, **kwargs)
             case Bound():
                 return self.call_bound(f.owner, f.name, args, kwargs)
@@ -115,6 +106,8 @@ class Tracer(Operators):
         name = getattr(value, "__name__", type(value).__name__)
         # Others may have a `__hash__` or `__eq__` of the user's.
         is_known_kind = isinstance(value, IDENTITY)
+        if value is vars and len(args) == 1:
+            return self.getattr(args[0], "__dict__")
         if is_known_kind and value in INTROSPECT:
             raise Break(f"builtin: {name}") if self.depth else Abandon(f"builtin: {name}")
         if is_known_kind and value in marks.SUBSTITUTES:
@@ -227,11 +220,20 @@ class Tracer(Operators):
     def call_descriptor(self, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         owner = self.real(args[0])
         home: Any = getattr(value, "__objclass__", None)
-        if isinstance(owner, New) and owner.table is not None and home in TABLES:
-            return self.call_table(owner, value.__name__, args[1:], kwargs)
+        if home in TABLES and isinstance(owner, New | Obj):
+            table = self.table_of(owner)
+            if table is not None:
+                return self.call_table(owner, table, value.__name__, args[1:], kwargs)
         if value is object.__setattr__:
-            self.write_attribute(owner, self.python(args[1]), args[2])
+            if not isinstance(owner, New | Obj):
+                raise Break(f"set attribute of {type(owner).__name__}")
+            is_plain = self.type_of(owner).__setattr__ is value
+            self.set_plainly(
+                owner, self.python(args[1]), args[2], "plain" if is_plain else "object"
+            )
             return Const(None)
+        if value is object.__getattribute__ and len(args) == 2:
+            return self.present(self.getattr(owner, self.python(args[1])))
         if value is object.__init__:
             return Const(None)
         is_plain = value.__name__ == "__init__" and value.__objclass__ in PLAIN_EXCEPTIONS
@@ -247,6 +249,8 @@ class Tracer(Operators):
             return self.construct_exception(cls, args, kwargs)
         if issubclass(cls, tuple) and hasattr(cls, "_make") and hasattr(cls, "_fields"):
             return self.construct_named_tuple(cls, args, kwargs)
+        if issubclass(cls, dict) and typing.is_typeddict(cls):
+            return self.call_builtin(dict, args, kwargs)
         if isinstance(cls, enum.EnumMeta):
             return self.fold(cls, *map(self.python, args))
         init = cls.__init__
@@ -274,13 +278,14 @@ class Tracer(Operators):
             self.guard("is", const(cls).attr("__init__"), init)
             self.call(Obj(init, const(init)), [made, *args], kwargs)
         elif args or kwargs:
-            self.call_table(made, "update", args, kwargs)
+            self.call_table(made, made.table, "update", args, kwargs)
         return made
 
-    def call_table(self, v: New, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def call_table(
+        self, v: Any, table: Dict, name: str, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
         """A method that a class of dicts has of `dict` or `OrderedDict`."""
-        table, cls = v.table, v.cls
-        assert table is not None
+        cls = self.type_of(v)
         if name == "__init__":
             name = "update"
         is_plain = inspect.getattr_static(cls, "__setitem__") is inspect.getattr_static(

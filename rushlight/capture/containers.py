@@ -8,7 +8,7 @@ from typing import Any
 
 from rushlight.capture.outcomes import Break
 from rushlight.capture.tracer import raise_user
-from rushlight.capture.values import NULL, Bounded, Const, Dict, Seq, SetVar, View
+from rushlight.capture.values import NULL, Bounded, Const, Dict, New, Obj, Seq, SetVar, View
 
 __all__ = ["methods_of", "update_dict"]
 
@@ -85,12 +85,28 @@ LIST: dict[str, Method] = {
     "sort": mutating(sort),
     "__setitem__": lambda t, v, k, x: t.store_subscript(v, k, x) or Const(None),
 }
+
+
+def extend_left(v: Seq, items: list[Any]) -> None:
+    v.items[:0] = items[::-1]
+    if isinstance(v, Bounded):
+        del v.items[v.limit :]
+
+
+def rotate(v: Seq, count: int) -> None:
+    found = deque(v.items)
+    found.rotate(count)
+    v.items[:] = found
+
+
 DEQUE: dict[str, Method] = {
     **SEQUENCE,
     **{name: LIST[name] for name in ("append", "extend", "clear", "reverse", "remove", "insert")},
     "appendleft": mutating(lambda t, v, x: v.items.insert(0, x)),
     "pop": mutating(lambda t, v: v.items.pop()),
     "popleft": mutating(lambda t, v: v.items.pop(0)),
+    "extendleft": mutating(lambda t, v, x: extend_left(v, t.iterate(x))),
+    "rotate": mutating(lambda t, v, n=Const(1): rotate(v, t.python(n))),
 }
 
 
@@ -125,8 +141,19 @@ def update_dict(t: Any, v: Dict, *others: Any, **kwargs: Any) -> None:
         if isinstance(other, Dict):
             v.items.update(other.items)
             continue
-        for pair in t.iterate(other):
-            key, item = t.iterate(pair)
+        if isinstance(other, New | Obj) and hasattr(t.type_of(other), "keys"):
+            for key in t.iterate(t.call(t.getattr(other, "keys"), [], {})):
+                v.items[t.key(key)] = t.subscript(other, key)
+            continue
+        for number, pair in enumerate(t.iterate(other)):
+            found = t.iterate(pair)
+            if len(found) != 2:
+                message = (
+                    f"dictionary update sequence element #{number} has length {len(found)}; "
+                    "2 is required"
+                )
+                raise raise_user(ValueError, message)
+            key, item = found
             v.items[t.key(key)] = item
     v.items.update(kwargs)
 

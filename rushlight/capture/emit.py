@@ -38,6 +38,7 @@ from rushlight.capture.values import (
     SetVar,
     Slice,
     Super,
+    Table,
     Tensor,
     Transformed,
     View,
@@ -266,7 +267,8 @@ class Emitter:
                 func = f"{self.rebuild(v.func)}, {self.list_of(v.args)}{named}"
                 return f"{constant(functools.partial)}({func})"
             case Made():
-                return f"{constant(v.cls)}({self.list_of(v.args)})"
+                named = "".join(f"{k}={self.rebuild(x)}, " for k, x in v.kwargs.items())
+                return f"{constant(v.cls)}({self.list_of(v.args)}{named})"
             case Bound():
                 return f"{self.rebuild(v.owner)}.{v.name}"
             case Slice():
@@ -332,12 +334,18 @@ class Emitter:
         self.built[id(v)] = name
         if v.kwdefaults:
             self.post.append(f"{name}.__kwdefaults__ = {self.rebuild(Dict(v.kwdefaults))}")
+        if v.annotations is not None:
+            self.post.append(f"{name}.__annotations__ = {self.rebuild(v.annotations)}")
+        if v.is_annotated_lazily:
+            raise Break("annotations of a function that is kept")
         for attr, value in v.attrs.items():
             self.post.append(f"{name}.{attr} = {self.rebuild(value)}")
         return name
 
     def make_object(self, v: New) -> str:
         constant = self.names.constant
+        if not self.t.world.may_be_kept(v.cls):
+            raise Break(f"a {v.cls.__name__} that is made and kept")
         if issubclass(v.cls, BaseException):
             text = f"{constant(v.cls.__new__)}({constant(v.cls)}, {self.list_of(v.args)})"
         else:
@@ -364,6 +372,8 @@ class Emitter:
                 return name
             case iterators.Items():
                 text = f"iter([{self.list_of(v.rest())}])"
+            case iterators.Stepped():
+                return self.rebuild(v.owner)
             case iterators.OverRange():
                 text = f"iter({constant(v.numbers)})"
             case iterators.Zip():
@@ -432,13 +442,26 @@ class Emitter:
             return [f"{target}[:] = {items}"]
         return [f"{target}.clear()", f"{target}.extend({items})"]
 
+    def write_table(self, v: Table) -> list[str]:
+        """As the dict itself does it, whatever its class says."""
+        constant, target = self.names.constant, self.read(v.owner.source)
+        kind: Any = v.kind
+        put = constant(kind.__setitem__)
+        lines = [f"{constant(kind.clear)}({target})"]
+        for key, item in v.items.items():
+            lines.append(f"{put}({target}, {self.key(key)}, {self.rebuild(item)})")
+        return lines
+
     def write_set(self, v: SetVar) -> list[str]:
         assert v.source is not None
         return self.set_calls(self.read(v.source), v)
 
     def write_attribute(self, v: Any, name: str, key: Any) -> list[str]:
-        target = f"{self.read(v.source)}.{name}"
-        value = self.t.overlay[key]
+        owner, value, way = self.read(v.source), self.t.overlay[key], self.t.ways[key]
+        if way == "object":
+            put = self.names.constant(object.__setattr__)
+            return [f"{put}({owner}, {name!r}, {self.rebuild(value)})"]
+        target = f"{owner}.__dict__[{name!r}]" if way == "fields" else f"{owner}.{name}"
         lines = [] if value is NULL else [f"{target} = {self.rebuild(value)}"]
         is_gone = value is NULL or key in self.t.recreated
         return [f"del {target}", *lines] if is_gone else lines
@@ -591,6 +614,7 @@ def distinct_tests(texts: list[str]) -> list[str]:
 EFFECTS: dict[str, Callable[..., list[str]]] = {
     "contents": Emitter.write_contents,
     "set": Emitter.write_set,
+    "table": Emitter.write_table,
     "attr": Emitter.write_attribute,
     "global": Emitter.write_global,
     "cell": Emitter.write_cell,

@@ -244,14 +244,23 @@ class Frame:
 
     def op_IMPORT_NAME(self, name: str) -> None:
         names, level = self.t.python(self.pop()), self.t.python(self.pop())
-        found = __import__(name, self.namespace, None, names, level)
+        try:
+            found = __import__(name, self.namespace, None, names, level)
+        except ImportError as error:
+            fields: dict[str, Any] = {"name": Const(error.name), "path": Const(error.path)}
+            args = tuple(map(Const, error.args))
+            raise UserRaise(New(type(error), fields, args)) from None
         home = getattr(found, "__name__", None)
         if home in sys.modules and sys.modules[home] is found:
             self.t.guard("is", const(sys.modules, "sys.modules").item(home), found)
         self.push(Obj(found, const(found)))
 
     def op_IMPORT_FROM(self, name: str) -> None:
-        self.push(self.t.getattr(self.stack[-1], name))
+        module = self.stack[-1]
+        try:
+            self.push(self.t.getattr(module, name))
+        except UserRaise:
+            raise Break(f"import of {name}, which its module does not have") from None
 
     # -- operators ---------------------------------------------------------------------------------
 
@@ -438,8 +447,7 @@ class Frame:
         if flags & 8:
             made.closure = list(self.pop().items)
         if flags & 4:
-            self.pop()
-            made.is_annotated = True
+            made.annotations = self.annotations_of(self.pop())
         if flags & 2:
             made.kwdefaults = self.pop().items
         if flags & 1:
@@ -454,9 +462,16 @@ class Frame:
             f.kwdefaults = v.items
         elif flag == 1:
             f.defaults = self.t.iterate(v)
+        elif flag == 4:
+            f.annotations = self.annotations_of(v)
         else:
-            f.is_annotated = True
+            f.is_annotated_lazily = True
         self.push(f)
+
+    def annotations_of(self, v: Any) -> Dict:
+        """Names and what they are annotated with stand in turns."""
+        items = v.items if isinstance(v, Seq) else list(map(Const, v.value))
+        return Dict({self.t.python(name): x for name, x in zip(items[::2], items[1::2])})
 
     def callee(self, args: list[Any]) -> tuple[Any, list[Any]]:
         """The callable and all arguments, whichever way NULL marks them."""
@@ -484,7 +499,10 @@ class Frame:
         if mapping is not NULL:
             v = self.t.real(mapping)
             if not isinstance(v, Dict):
-                raise Break("call with a mapping that is no dict")
+                given, v = v, Dict({})
+                if not isinstance(given, New | Obj) or not hasattr(self.t.type_of(given), "keys"):
+                    raise Break("call with a mapping that is no dict")
+                update_dict(self.t, v, given)
             kwargs = dict(v.items)
         f, args = self.callee(args)
         self.push(self.t.call(f, args, kwargs, self))
@@ -511,10 +529,28 @@ class Frame:
         if condition.endswith("NONE"):
             is_none = isinstance(v, Const) and v.value is None
             taken = is_none is (condition == "NONE")
+        elif condition == "TRUE" and isinstance(v, Tensor) and self.is_asserted(v):
+            taken = True
         else:
             taken = self.t.truth(v) is (condition == "TRUE")
         if taken:
             self.jump(target)
+
+    def is_asserted(self, v: Any) -> bool:
+        """Whether a tensor is what an `assert` tests: then the graph does. The error is raised by
+        the frame, which runs again natively."""
+        micros = [(m.op, m.arg) for m in self.decoded.micros[self.pc : self.pc + 5]]
+        micros = [m for m in micros if m[0] != "NULL"]
+        if micros[0] != ("CONST", AssertionError):
+            return False
+        message = ""
+        if micros[1][0] == "CONST" and type(micros[1][1]) is str:
+            message = micros[1][1]
+            del micros[1]
+            if micros[1] != ("CALL", (0, ())):
+                return False
+            del micros[1]
+        return micros[1] == ("RAISE", 1) and self.t.world.asserted(self.t, v, message)
 
     def op_RETURN(self, _: Any) -> Any:
         return self.stack.pop()

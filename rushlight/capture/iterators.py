@@ -27,6 +27,7 @@ __all__ = [
     "Over",
     "OverRange",
     "Repeat",
+    "Stepped",
     "Zip",
 ]
 
@@ -67,6 +68,16 @@ class Items(Iter):
 
     def rest(self) -> list[Any]:
         return self.items[self.position :]
+
+
+class Stepped(Iter):
+    """An iterator of a class of the user's."""
+
+    def __init__(self, owner: Var) -> None:
+        self.owner = owner
+
+    def next(self, tracer: Any) -> Any:
+        return tracer.advance(self.owner)
 
 
 class OverRange(Iter):

@@ -11,7 +11,7 @@ from rushlight.capture.iterators import Items
 from rushlight.capture.outcomes import Break, UserRaise
 from rushlight.capture.sources import const
 from rushlight.capture.tracer import raise_user
-from rushlight.capture.values import Const, Dict, Lazy, Obj, Seq
+from rushlight.capture.values import Const, Dict, Lazy, New, Obj, Seq
 from rushlight.core.hooks import NOTED
 from rushlight.func.stateless import functional_call
 from rushlight.nn.containers import ModuleList, Sequential
@@ -43,11 +43,14 @@ def attribute(t: Any, module: Obj, name: str) -> Any:
         return None
     if (id(value), name) in t.world.replaced:
         return t.world.replaced[id(value), name]
-    for table in TABLES:
-        found = value.__dict__.get(table)
-        if found and name in found:
-            return Lazy(found[name], module.source.attr(table).item(name))
     cls = type(value)
+    if inspect.getattr_static(cls, name, None) is None:
+        # What the class has goes first.
+        for table in TABLES:
+            found = value.__dict__.get(table)
+            if found and name in found:
+                t.guard("lacks", const(cls), name)
+                return Lazy(found[name], module.source.attr(table).item(name))
     is_missing = inspect.getattr_static(cls, name, None) is None and not hasattr(cls, name)
     if is_missing and cls.__getattr__ is Module.__getattr__:
         t.guard("lacks", module.source, name)
@@ -256,6 +259,8 @@ def is_called_plainly(module: Any) -> bool:
 
 def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Call a module: its forward, between its hooks."""
+    if isinstance(module, New):
+        return call_made(t, module, args, kwargs)
     value = module.value
     if has_backward_hooks(value):
         raise Break("module with backward hooks")
@@ -273,6 +278,15 @@ def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if value._forward_hooks_always_called:
             raise Break("a hook that is called behind an exception") from None
         raise
+
+
+def call_made(t: Any, module: New, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a module that the program makes."""
+    t.guard("noted", const(NOTED), global_hooks_test)
+    tables = [t.real(module.attrs.get(name)) for name in OWN_HOOKS]
+    if any(not isinstance(v, New) or v.table is None or v.table.items for v in tables):
+        raise Break("a module that is made and given hooks")
+    return t.call(t.getattr(module, "forward"), args, kwargs)
 
 
 def own_hooks_test(text: str, names: Any) -> tuple[str, str]:

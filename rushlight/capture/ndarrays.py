@@ -147,6 +147,8 @@ def call(
     if name == "where" and len(args) != 3:
         raise Break("numpy.where, whose result has as many elements as data tell")
     check_operands(t, name, args, kwargs)
+    out = output_of(t, target, args, kwargs)
+    writes |= out is not None
     nodes = [argument(t, a) for a in args], {key: argument(t, v) for key, v in kwargs.items()}
     given, named = examples_of(nodes)
     with np.errstate(all="ignore"):
@@ -168,8 +170,23 @@ def call(
     node = native(t, op, target, *nodes, example)
     if writes:
         node.meta[WRITES] = True
+        if out is not None:
+            return out
         return args[0] if name in INPLACE else Const(None)
     return outputs(t, node, example)
+
+
+def output_of(t: Any, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The array that a call writes its result to and gives; None where it makes one."""
+    v = t.real(kwargs.get("out", Const(None)))
+    if isinstance(v, Seq) and len(v.items) == 1:
+        v = t.real(v.items[0])
+    is_named = not (isinstance(v, Const) and v.value is None)
+    if isinstance(target, np.ufunc) and len(args) > target.nin:
+        raise Break("a result of NumPy's that is given by place")
+    if is_named and not isinstance(v, Array):
+        raise Break("results of NumPy's that are given")
+    return v if is_named else None
 
 
 def check_operands(t: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
@@ -201,6 +218,11 @@ def outputs(t: Any, node: Any, example: Any) -> Any:
 
 def of_tensor(t: Any, tensor: Tensor, args: list[Any], kwargs: dict[str, Any]) -> Array:
     """`tensor.numpy()`."""
+    is_forced = bool(kwargs) and list(kwargs) == ["force"] and not args
+    if is_forced and t.truth(kwargs["force"]):
+        tensor = t.record("call_method", "detach", [tensor], {})
+    if is_forced:
+        kwargs = {}
     example = tensor.example
     if args or kwargs or example.requires_grad or t.recording is not t.root:
         raise Break("Tensor.numpy")

@@ -20,7 +20,9 @@ from rushlight.capture.values import (
     Bounded,
     Const,
     Dict,
+    Fields,
     Float,
+    Lazy,
     Method,
     New,
     Number,
@@ -42,6 +44,7 @@ RAISING = {
     operator.rshift, operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow,
     operator.ilshift, operator.irshift,
 }  # fmt: skip
+BITWISE = {operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift}
 DIVISIONS = {operator.truediv, operator.floordiv, operator.mod}
 ORDERINGS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
 SET_OPERATORS = {operator.and_, operator.or_, operator.sub, operator.xor}
@@ -61,6 +64,11 @@ OUT_OF_PLACE = {f: BINARY[symbol[:-1]] for symbol, f in BINARY.items() if symbol
 def limited(v: Seq, items: list[Any]) -> list[Any]:
     """The items that a sequence of this kind keeps."""
     return items[max(len(items) - v.limit, 0) :] if isinstance(v, Bounded) else items
+
+
+def is_in(key: Any, expected: bool) -> Callable[[str, Any], str]:
+    """The test whether a key is, or is not, in a table."""
+    return lambda text, names: f"{names.constant(key)} {'in' if expected else 'not in'} {text}"
 
 
 class Operators(Attributes):
@@ -123,6 +131,9 @@ class Operators(Attributes):
             if isinstance(a, Seq) or isinstance(b, Seq):
                 return self.binary_of_containers(f, self.decided(a), self.decided(b))
             f = OUT_OF_PLACE.get(f, f)
+            if f in BITWISE and not all(isinstance(x, Const) or self.is_bool(x) for x in (a, b)):
+                # Symbols have no bits.
+                return self.fold(f, self.python(a), self.python(b))
             numbers = [x for x in (a, b) if isinstance(x, Number)]
             if f in RAISING and any(self.world.may_raise_later(x.example) for x in numbers):
                 raise Specialize  # the user's handler must see it
@@ -142,6 +153,9 @@ class Operators(Attributes):
         else:
             zero, may_divide = b, f in DIVISIONS
         return may_divide and self.is_known(zero) and not self.truth(zero)
+
+    def is_bool(self, v: Any) -> bool:
+        return self.type_of(v) is bool
 
     def is_known(self, v: Any) -> bool:
         return isinstance(v, Const) or self.world.is_known(v.example)
@@ -169,6 +183,18 @@ class Operators(Attributes):
             return b.like(limited(b, b.items * a.value))
         if isinstance(a, Dict) and isinstance(b, Dict) and f is operator.or_:
             return Dict({**a.items, **b.items}, kind=a.kind, factory=a.factory)
+        if isinstance(a, Seq) and isinstance(b, Const) and isinstance(b.value, a.kind):
+            b = Seq(type(b.value), list(map(self.lift, b.value)))  # type: ignore[call-overload]
+        elif isinstance(b, Seq) and isinstance(a, Const) and isinstance(a.value, tuple):
+            a = Seq(type(a.value), [self.lift(x) for x in a.value])
+        both_tuples = isinstance(a, Seq) and isinstance(b, Seq) and f is operator.add
+        if both_tuples and issubclass(a.kind, tuple) and issubclass(b.kind, tuple):
+            kind = self.world.kind_of_sum(a.kind, b.kind)
+            return Seq(kind, a.items + b.items)
+        is_compared = f in (operator.eq, operator.ne) and isinstance(a, View | SetVar)
+        if is_compared and isinstance(b, View | SetVar) and isinstance(a, View | type(b)):
+            same = self.plain_set(a) == self.plain_set(b)
+            return Const(same is (f is operator.eq))
         if isinstance(a, SetVar) and a.kind is set and f in SET_CHANGES:
             self.call(self.getattr(a, SET_CHANGES[f]), [b], {})
             return a
@@ -248,6 +274,8 @@ class Operators(Attributes):
         if isinstance(v, Float):
             found = computed(self, f, [v])
             return self.fold(f, self.python(v)) if found is NULL else found
+        if isinstance(v, Number) and f is operator.invert and not self.is_bool(v):
+            return self.fold(f, self.python(v))
         if isinstance(v, Proxy):
             return self.record("call_function", f, [v], {})
         if isinstance(v, New | Obj):
@@ -264,6 +292,11 @@ class Operators(Attributes):
             return self.key(item) in container.items
         if isinstance(container, Const):
             return self.python(item) in container.value
+        if isinstance(container, Obj) and type(container.value) is types.MappingProxyType:
+            key = self.python(item)
+            found = key in container.value
+            self.guard("text", container.source, is_in(key, not found))
+            return found
         if isinstance(container, New | Obj) and hasattr(self.type_of(container), "__contains__"):
             return self.truth(self.call(self.type_attr(container, "__contains__"), [item], {}))
         return any(self.is_equal(self.real(item), self.real(x)) for x in self.iterate(container))
@@ -331,10 +364,17 @@ class Operators(Attributes):
                     return found[key.value]
                 except IndexError:
                     raise Break("module index out of range") from None
+        if isinstance(v, Obj) and type(v.value) is types.MappingProxyType:
+            name = self.python(key)
+            if name not in v.value:
+                self.guard("text", v.source, is_in(name, True))
+                raise raise_user(KeyError, name)
+            return self.present(Lazy(v.value[name], v.source.item(name)))
         if isinstance(getattr(self.type_of(v), "__getitem__", None), types.FunctionType):
             return self.call(self.type_attr(v, "__getitem__"), [key], {})
-        if isinstance(v, New) and v.table is not None and not hasattr(v.cls, "__missing__"):
-            return self.item_of_dict(v.table, key)
+        table = self.table_of(v)
+        if table is not None and not hasattr(self.type_of(v), "__missing__"):
+            return self.item_of_dict(table, key)
         raise Break(f"subscript of {self.type_of(v).__name__}")
 
     def store_subscript(self, v: Any, key: Any, value: Any) -> None:
@@ -343,7 +383,7 @@ class Operators(Attributes):
             self.record("call_function", operator.setitem, [v, key, value], {})
         elif isinstance(v, Opaque):
             self.world.opaque_store(self, v, key, value)
-        elif isinstance(v, Seq) and v.kind is list:
+        elif isinstance(v, Seq) and v.kind in (list, collections.deque):
             index = self.python(key)
             try:
                 v.items[index] = self.iterate(value) if isinstance(index, slice) else value
@@ -351,12 +391,15 @@ class Operators(Attributes):
                 raise raise_user(type(error), *error.args) from None
             self.mutated(v)
         elif isinstance(v, Dict):
-            v.items[self.key(key)] = value
+            # Of a `__dict__` nothing else is asked.
+            items = v.held if isinstance(v, Fields) else v.items
+            items[self.key(key)] = value
             self.mutated(v)
         elif isinstance(getattr(self.type_of(v), "__setitem__", None), types.FunctionType):
             self.call(self.type_attr(v, "__setitem__"), [key, value], {})
-        elif isinstance(v, New) and v.table is not None:
-            v.table.items[self.key(key)] = value
+        elif isinstance(v, New | Obj) and (table := self.table_of(v)) is not None:
+            table.items[self.key(key)] = value
+            self.mutated(table)
         else:
             raise Break(f"store into {type(v).__name__}")
 
@@ -385,10 +428,10 @@ class Operators(Attributes):
         if isinstance(v, Seq):
             return list(v.items)
         it = self.iterator(v)
-        if not isinstance(it, Iter):
+        if not isinstance(it, Iter | New | Obj):
             raise Break(f"iterate over {self.type_of(v).__name__}")
         items = []
-        while (item := it.next(self)) is not NULL:
+        while (item := self.advance(it)) is not NULL:
             items.append(item)
             if len(items) > 100_000:
                 raise Break("too many items")
@@ -439,8 +482,9 @@ class Operators(Attributes):
             return self.real(self.call(self.type_attr(v, "__iter__"), [], {}))
         if isinstance(v, Obj) and hasattr(cls, "__next__"):
             return v
-        if isinstance(v, New) and v.table is not None:
-            return self.iterator(v.table)
+        table = self.table_of(v)
+        if table is not None:
+            return self.iterator(table)
         raise Break(f"iterate over {cls.__name__}")
 
     def advance(self, it: Any) -> Any:

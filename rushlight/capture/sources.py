@@ -31,6 +31,18 @@ class Id:
         return self.label
 
 
+class Held(NamedTuple):
+    """What a dict itself holds under a key, whatever its class says."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"item {self.key!r} of "
+
+    def __call__(self, table: Any) -> Any:
+        return dict.__getitem__(table, self.key)
+
+
 class Source(NamedTuple):
     """`kind` is one of local, free, const, attr, item, cell, size, referent, computed: the key of
     the last is a function and the sources of its arguments."""
@@ -44,6 +56,9 @@ class Source(NamedTuple):
 
     def item(self, key: Any) -> Source:
         return Source("item", self, key)
+
+    def held(self, key: Any) -> Source:
+        return Source("computed", None, (Held(key), (self,)))
 
     @property
     def root(self) -> Source:
@@ -71,7 +86,8 @@ class Source(NamedTuple):
             return str(self.key.label)
         if self.kind == "computed":
             function, parts = self.key
-            return f"{function.__name__}({', '.join([part.name for part in parts])})"
+            name = getattr(function, "__name__", str(function))
+            return f"{name}({', '.join([part.name for part in parts])})"
         base = self.base.name
         if self.kind == "attr":
             return f"{base}.{self.key}"

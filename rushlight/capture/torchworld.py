@@ -17,7 +17,7 @@ from rushlight.autograd.function import Function, once_differentiable
 from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.base.pytree import tree_leaves
-from rushlight.capture import hooks, marks, modules, ndarrays, overrides, states
+from rushlight.capture import answers, data, hooks, marks, modules, ndarrays, overrides, states
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source, const
@@ -34,12 +34,14 @@ from rushlight.core.fake import FakeTensor
 from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.parameter import Parameter
+from rushlight.core.refusals import DataDependentOutputException, DynamicOutputShapeException
 from rushlight.core.return_types import ReturnType
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL, OVERRIDES, PROCESS, changed
 from rushlight.core.tensor import Tensor as RealTensor
 from rushlight.core.tensor import sizes_of, storage_of, strides_of
 from rushlight.nn.module import Module
+from rushlight.opset import functions
 from rushlight.opset.creation.random import get_rng_state, set_rng_state
 from rushlight.symbolic import checks
 from rushlight.symbolic.errors import ConstraintViolationError, GuardOnDataDependentSymNode
@@ -68,7 +70,6 @@ UNSAFE = {
     "share_memory_", "requires_grad_", "storage", "untyped_storage", "set_", "resize_", "apply_",
     "map_", "__array__", "__bool__", "__float__", "__int__", "__index__", "__len__", "__format__",
     "__repr__", "__dlpack__", "pin_memory", "to_sparse",
-    "is_inference",
 }  # fmt: skip
 # Where functions live that are nodes of a graph.
 OPERATORS = (
@@ -117,6 +118,10 @@ class TensorFacts(NamedTuple):
             f"a {self.kind.__name__} of {self.dtype}, sizes {sizes}, strides {strides} in bytes, "
             f"requires_grad={self.requires_grad}"
         )
+
+
+def op_name(target: Any) -> Any:
+    return target if isinstance(target, str) else getattr(target, "__name__", target)
 
 
 def tensor_is_plain(value: Any) -> bool:
@@ -473,13 +478,19 @@ class TorchWorld(World):
         return found
 
     def run(self, op: str, target: Any, args: Any, kwargs: Any, modes: dict[str, Any]) -> Any:
+        if kwargs.get("requires_grad"):
+            # A leaf of the program's, which no graph that is differentiated as a whole can give.
+            raise Break("a tensor that is made to require gradients")
         self.mode.begin()
         try:
             with changed(**states.fields_of(modes)), self.mode:
                 return super().run(op, target, args, kwargs, modes)
+        except (DynamicOutputShapeException, DataDependentOutputException) as error:
+            if self.captures_data and self.mode.shape_env is None and self.env is not None:
+                return self.run(op, target, args, kwargs, modes)
+            raise Break(f"{op_name(target)}: {error}") from error
         except Exception as error:
-            name = target if isinstance(target, str) else getattr(target, "__name__", target)
-            raise Break(f"{name}: {error}") from error
+            raise Break(f"{op_name(target)}: {error}") from error
 
     # -- attributes and methods of tensors ---------------------------------------------------------
 
@@ -594,10 +605,14 @@ class TorchWorld(World):
             return ndarrays.of_tensor(tracer, tensor, args, kwargs)
         if name in hooks.METHODS:
             return hooks.call(tracer, tensor, name, args, kwargs)
-        if name in UNSAFE or not hasattr(RealTensor, name):
-            raise Break(f"Tensor.{name}")
         if name == "__len__":
             return self.length(tracer, tensor)
+        if name == "is_inference":
+            return self.is_inference(tracer, tensor)
+        if self.captures_data and name in ("item", "tolist", "nonzero"):
+            return data.method(tracer, tensor, name, args, kwargs)
+        if name in UNSAFE or not hasattr(RealTensor, name):
+            raise Break(f"Tensor.{name}")
         if name == "size":
             dims = [tracer.python(v) for v in [*args, *kwargs.values()]]
             if not dims or dims[0] is None:
@@ -643,6 +658,14 @@ class TorchWorld(World):
         except (TypeError, RuntimeError):
             return None
 
+    def is_inference(self, tracer: Any, tensor: Tensor) -> Var:
+        """Whether a tensor was made in inference mode."""
+        if tensor.source is None:
+            raise Break("Tensor.is_inference")
+        found = self.value_of(tracer, tensor).is_inference()
+        tracer.guard("text", tensor.source, lambda e, k: f"{e}.is_inference() is not {found}")
+        return Const(found)
+
     def offset_of(self, tracer: Any, tensor: Tensor) -> Var:
         """Where a tensor begins in its storage: a graph is the same for all, so ask the input."""
         if tensor.source is None:
@@ -661,6 +684,17 @@ class TorchWorld(World):
         if any(isinstance(n, SymNumber) for n in numbers):
             return tracer.record("call_method", name, [tensor, *args], kwargs)
         return tracer.lift(found)
+
+    def number_of(self, tracer: Any, tensor: Tensor, kind: type) -> Any:
+        return data.converted(tracer, tensor, kind)
+
+    def asserted(self, tracer: Any, tensor: Tensor, message: str) -> bool:
+        is_number = tensor.example.dim() == 0 and tracer.recording is tracer.root
+        if is_number and not tracer.root.writes:
+            tracer.has_handlers = True
+            args = [tensor, *([Const(message)] if message else [])]
+            tracer.record("call_function", functions._assert_async, args, {})
+        return is_number and not tracer.root.writes
 
     def unbind(self, tracer: Any, tensor: Tensor) -> list[Any]:
         length = tracer.python(self.length(tracer, tensor))
@@ -710,6 +744,12 @@ class TorchWorld(World):
     def module_slice(self, tracer: Any, module: Obj, part: slice) -> Any:
         return modules.list_slice(tracer, module, part)
 
+    def kind_of_sum(self, a: type, b: type) -> type:
+        return Size if a is Size or (a is tuple and b is Size) else tuple
+
+    def may_be_kept(self, cls: Any) -> bool:
+        return not issubclass(cls, Module)
+
     def keeps_attributes(self, cls: Any) -> bool:
         # A module's __setattr__ sorts values into tables: replayed as it is.
         return cls.__setattr__ is Module.__setattr__
@@ -753,6 +793,7 @@ class TorchWorld(World):
             states.special,
             modules.walked,
             optimisers.special,
+            answers.special,
         ):
             found = rule(tracer, value, args, kwargs)
             if found is not None:
@@ -804,7 +845,8 @@ class TorchWorld(World):
             test = "len({}) != {}".format
             nodes = const(pytree.SUPPORTED_NODES)
             tracer.guards.append(("text", nodes, lambda e, k: test(e, count)))
-        if not origin.startswith(INLINED) and origin != "rushlight":
+        is_entered = origin in self.library or answers.is_captured(value)
+        if not is_entered and not origin.startswith(INLINED):
             raise Break(f"library function {origin}.{value.__name__}")
 
     def construct(self, tracer: Any, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -813,16 +855,20 @@ class TorchWorld(World):
             return New(cls)
         if cls in overrides.SWITCHES:
             return New(cls)
+        if cls in answers.VALUES:
+            return answers.made(tracer, cls, args, kwargs)
         if cls in states.CONTEXTS:
             return states.construct(tracer, cls, args, kwargs)
         if "_captured_as" in vars(cls):
             # A context of the library that does nothing in compiled code.
             return tracer.call(tracer.lift(vars(cls)["_captured_as"]), [], {})
-        if issubclass(cls, Module | RealTensor):
+        if issubclass(cls, RealTensor):
             raise Break(f"construct {cls.__name__}")
-        if cls is Size and len(args) == 1:
+        if (cls is Size or issubclass(cls, ReturnType)) and len(args) == 1:
             items = tracer.iterate(args[0])
-            return Seq(Size, items)
+            if cls is not Size and len(items) != getattr(cls, "n_fields", None):
+                raise Break(f"{cls.__name__} of another length")
+            return Seq(cls, items)
         return None
 
 

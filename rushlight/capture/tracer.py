@@ -8,10 +8,12 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import itertools
 import linecache
 import math
 import operator
 import types
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.capture.bytecode import BINARY
@@ -25,6 +27,7 @@ from rushlight.capture.values import (
     Cell,
     Const,
     Dict,
+    Fields,
     Float,
     Lazy,
     Method,
@@ -35,6 +38,7 @@ from rushlight.capture.values import (
     Seq,
     SetVar,
     Slice,
+    Table,
     Tensor,
     Var,
 )
@@ -71,6 +75,41 @@ def is_named_tuple(kind: type) -> bool:
     return issubclass(kind, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make")
 
 
+# Kinds of dicts that users' classes derive from, and the flag of classes that `class` makes.
+TABLES = (collections.OrderedDict, dict)
+HEAP_TYPE = 1 << 9
+
+
+def kind_of_table(cls: type) -> type | None:
+    """The kind of dict that instances of a user's class are, where nothing but methods of Python
+    functions is added to it."""
+    if type(cls).__call__ is not type.__call__:
+        return None
+    added = list(itertools.takewhile(lambda base: base not in TABLES, cls.__mro__))
+    kind = cls.__mro__[len(added)] if len(added) < len(cls.__mro__) else None
+    if not added or kind is None or cls.__new__ is not dict.__new__:
+        return None
+    return kind if all(base.__flags__ & HEAP_TYPE for base in added) else None
+
+
+def is_own_key(value: Any) -> bool:
+    """Whether an object is a key by its identity: its class knows of no equals."""
+    cls: Any = type(value)
+    is_known = isinstance(value, IDENTITY)
+    return not is_known and cls.__hash__ is object.__hash__ and cls.__eq__ is object.__eq__
+
+
+def has_items(kind: Any, keys: list[Any]) -> Callable[[str, Any], str]:
+    """The test that a dict holds other keys, or in another order."""
+    typed = [(type(key), key) for key in keys]
+
+    def test(text: str, names: Any) -> str:
+        found = f"[(type(__x), __x) for __x in {names.constant(kind.keys)}({text})]"
+        return f"{found} != {names.constant(typed)}"
+
+    return test
+
+
 class Tracing:
     """State of one attempt at capture, and the ways in and out of it."""
 
@@ -93,6 +132,12 @@ class Tracing:
         self.overlay: dict[tuple[int, str], Any] = {}
         # Those of them that were taken away in between.
         self.recreated: set[tuple[int, str]] = set()
+        # How attributes are written: as the program would, by `object`, or in the `__dict__`.
+        self.ways: dict[tuple[int, str], str] = {}
+        # What objects hold that are dicts, by their identity.
+        self.tables: dict[int, Table] = {}
+        # The `__dict__` of objects, by their identity.
+        self.fields: dict[int, Fields] = {}
         # In order of first write.
         self.effects: dict[Any, tuple[Any, ...]] = {}
         self.frame_limit = frame_limit
@@ -196,7 +241,7 @@ class Tracing:
             return self.wrap_sequence(value, kind, source)
         if kind in DICTS and all(self.is_key(key) for key in value):
             # Tensors are keys by identity.
-            keys = [Id(key) if self.world.is_tensor(key) else key for key in value]
+            keys = [key if self.is_plain_key(key) else Id(key) for key in value]
             items = {key: Lazy(item, source.item(key)) for key, item in zip(keys, value.values())}
             factory = None
             if kind is collections.defaultdict:
@@ -252,12 +297,16 @@ class Tracing:
         if v.whole is None or v.source is None or type(key) not in (int, str):
             return v.items.get(key)
         found = v.held.get(key)
-        if found is None:
+        if found is None and isinstance(v, Table):
+            test = "{}({}, {!r})".format
+            name = dict.__contains__
+            self.guard("text", v.source, lambda e, names: test(names.constant(name), e, key))
+        elif found is None and not (isinstance(v, Fields) and key in v.owner.value.__dict__):
             self.guard("absent", v.source, key)
         return self.present(found)
 
     def is_key(self, key: Any) -> bool:
-        return self.world.is_tensor(key) or self.is_plain_key(key)
+        return self.world.is_tensor(key) or self.is_plain_key(key) or is_own_key(key)
 
     def is_plain_key(self, key: Any) -> bool:
         """Whether a key stands for itself: equal keys of other objects mean the same."""
@@ -330,6 +379,9 @@ class Tracing:
             found = self.original(v)
             self.guard("is", v.source, found)
             return Id(found)
+        if isinstance(v, Obj) and is_own_key(v.value):
+            self.guard("is", v.source, v.value)
+            return Id(v.value)
         value = self.python(v)
         if not self.is_plain_key(value):
             raise Break(f"key of type {type(value).__name__}")
@@ -339,9 +391,11 @@ class Tracing:
         """A variable for a value computed during capture."""
         kind = type(value)
         if kind is Id:
-            if id(value.value) not in self.known:
+            if id(value.value) in self.known:
+                return self.known[id(value.value)][1]
+            if self.world.is_tensor(value.value):
                 raise Break("a tensor as a key")
-            return self.known[id(value.value)][1]
+            return Obj(value.value, const(value.value))
         if self.is_constant(value):
             return Const(value)
         if kind in (tuple, list) or is_named_tuple(kind):
@@ -469,20 +523,79 @@ class Tracing:
 
     def mutated(self, v: Any) -> None:
         """A container was changed; the outside sees it if it came from there."""
-        if v.source is not None:
+        if isinstance(v, Fields):
+            self.write_fields(v)
+        elif isinstance(v, Table):
+            self.effect(("table", id(v)), "table", v)
+        elif v.source is not None:
             self.effect(id(v), "contents", v)
 
-    def write_attribute(self, v: Any, name: str, value: Any) -> None:
+    def fields_of(self, v: Obj) -> Fields:
+        """The `__dict__` of an object of the outside, as the program left it."""
+        key = id(v.value)
+        if key not in self.fields:
+            items: dict[str, Any] = {}
+            source = v.source.attr("__dict__")
+            for name, item in v.value.__dict__.items():
+                if type(name) is not str:
+                    raise Break("__dict__ of an object")
+                items[name] = self.overlay.get((key, name), Lazy(item, source.item(name)))
+            for (owner, name), item in self.overlay.items():
+                if owner == key and item is not NULL:
+                    items[name] = item
+            items = {name: item for name, item in items.items() if item is not NULL}
+            self.fields[key] = found = Fields(items, v)
+            found.whole = functools.partial(self.guard, "keys", source, (dict, [*v.value.__dict__]))
+            if any(owner == key for owner, _ in self.overlay):
+                self.guard("keys", source, (dict, [*v.value.__dict__]))
+                found.whole = None
+        return self.fields[key]
+
+    def table_of(self, v: Any) -> Dict | None:
+        """What an object holds that is a dict of a class of the user's; None for others."""
+        if isinstance(v, New):
+            return v.table
+        kind: Any = kind_of_table(type(v.value)) if isinstance(v, Obj) else None
+        if kind is None or not all(map(self.is_plain_key, kind.keys(v.value))):
+            return None
+        if id(v.value) not in self.tables:
+            keys = list(kind.keys(v.value))
+            items = {key: Lazy(dict.__getitem__(v.value, key), v.source.held(key)) for key in keys}
+            found = self.tables[id(v.value)] = Table(items, v, kind)
+            found.whole = functools.partial(self.guard, "text", v.source, has_items(kind, keys))
+        return self.tables[id(v.value)]
+
+    def write_fields(self, v: Fields) -> None:
+        """Note what the program changed in a `__dict__`."""
+        found = v.owner.value
+        for name in [name for name in v.before if name not in v.held]:
+            self.write_outside(v.owner, found, name, NULL, "fields")
+        for name, item in v.held.items():
+            if v.before.get(name) is not item:
+                if type(name) is not str:
+                    raise Break("a name in a __dict__ that is no text")
+                self.write_outside(v.owner, found, name, item, "fields")
+        v.before = dict(v.held)
+
+    def write_attribute(self, v: Any, name: str, value: Any, way: str = "plain") -> None:
         if isinstance(v, New):
             v.attrs[name] = value
         elif isinstance(v, Obj):
-            self.write_outside(v, v.value, name, value)
+            self.write_outside(v, v.value, name, value, way)
         else:
             raise Break(f"set attribute of {type(v).__name__}")
 
-    def write_outside(self, v: Var, found: Any, name: str, value: Any) -> None:
+    def write_outside(self, v: Var, found: Any, name: str, value: Any, way: str = "plain") -> None:
         """Give an object of the outside an attribute; NULL takes it away."""
         key = id(found), name
+        if self.ways.setdefault(key, way) != way:
+            raise Break(f"attribute {name} that is written in two ways")
+        fields = self.fields.get(id(found))
+        if fields is not None and way != "fields":
+            for table in (fields.held, fields.before):
+                table.pop(name, None)
+                if value is not NULL:
+                    table[name] = value
         if self.overlay.get(key) is NULL and key in self.effects:
             # It is the last attribute then.
             self.recreated.add(key)

@@ -19,6 +19,7 @@ __all__ = [
     "Cell",
     "Const",
     "Dict",
+    "Fields",
     "Float",
     "Func",
     "Handled",
@@ -35,6 +36,7 @@ __all__ = [
     "SetVar",
     "Slice",
     "Super",
+    "Table",
     "Tensor",
     "Transformed",
     "Var",
@@ -159,6 +161,24 @@ class Dict(Var):
         return self.held
 
 
+class Table(Dict):
+    """What an object of the outside holds as a dict, whose class derives from one."""
+
+    def __init__(self, items: dict[Any, Any], owner: Obj, kind: type) -> None:
+        super().__init__(items, owner.source, kind)
+        self.owner = owner
+
+
+class Fields(Dict):
+    """The `__dict__` of an object of the outside: what is written to it is an attribute."""
+
+    def __init__(self, items: dict[Any, Any], owner: Obj) -> None:
+        super().__init__(items, owner.source.attr("__dict__"))
+        self.owner = owner
+        # What was there when effects were last noted.
+        self.before = dict(items)
+
+
 class SetVar(Var):
     """A set of plain values. `first` are those it began with, in order, and `log` the calls that
     changed it: the order of a set depends on its history."""
@@ -211,7 +231,9 @@ class Func(Var):
         self.defaults: list[Any] = []
         self.kwdefaults: dict[str, Any] = {}
         self.qualname: str = code.co_qualname
-        self.is_annotated = False
+        # What its parameters are annotated with; `lazily` where a function tells, from 3.14 on.
+        self.annotations: Dict | None = None
+        self.is_annotated_lazily = False
         # What the program wrote to it.
         self.attrs: dict[str, Any] = {}
 
@@ -228,9 +250,10 @@ class Partial(Var):
 class Made(Var):
     """An instance of a built-in class that is nothing but what it was made from."""
 
-    def __init__(self, cls: Any, args: list[Any]) -> None:
+    def __init__(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         self.cls = cls
         self.args = args
+        self.kwargs = kwargs
 
 
 class Transformed(Var):

@@ -144,6 +144,115 @@ SCATTER = """\
   %sum = {add} {T} %x, %y
   store {T} %sum, ptr %a, align {width}"""
 
+# Rows from their ends on.
+REVERSED = """
+define internal void @reversed(ptr noalias %in, ptr noalias %out, i64 %rows, i64 %length) #0 {{
+entry:
+  %last = sub nsw i64 %length, 1
+  br label %row
+row:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %row.end ]
+  %start = mul nsw i64 %i, %length
+  %source = getelementptr i{bits}, ptr %in, i64 %start
+  %target = getelementptr i{bits}, ptr %out, i64 %start
+  br label %step
+step:
+  %j = phi i64 [ 0, %row ], [ %j.next, %step ]
+  %back = sub nsw i64 %last, %j
+  %a = getelementptr i{bits}, ptr %source, i64 %back
+  %b = getelementptr i{bits}, ptr %target, i64 %j
+  %x = load i{bits}, ptr %a, align {width}
+  store i{bits} %x, ptr %b, align {width}
+  %j.next = add nuw nsw i64 %j, 1
+  %j.more = icmp ult i64 %j.next, %length
+  br i1 %j.more, label %step, label %row.end
+row.end:
+  %i.next = add nuw nsw i64 %i, 1
+  %i.more = icmp ult i64 %i.next, %rows
+  br i1 %i.more, label %row, label %end
+end:
+  ret void
+}}
+"""
+
+# Remainders of float32 in the steps of `arrays.numpy_.single_fmod`; `seen` says whether there were
+# numbers for which these will not do.
+REMAINDERS = """
+define internal void @remainders(
+  ptr noalias %x, ptr noalias %y, ptr noalias %out, ptr noalias %seen, i64 %n
+) #0 {{
+entry:
+  br label %step
+step:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %step ]
+  %some = phi i32 [ 0, %entry ], [ %some.next, %step ]
+  %x.at = getelementptr float, ptr %x, i64 %i
+  %y.at = getelementptr float, ptr %y, i64 %i
+  %a = load float, ptr %x.at, align 4
+  %b = load float, ptr %y.at, align 4
+  %wide = fpext float %a to double
+  %by = fpext float %b to double
+  %quotient = fdiv double %wide, %by
+  %count = call double @llvm.trunc.f64(double %quotient)
+  %whole = fmul double %by, %count
+  %rest.wide = fsub double %wide, %whole
+  %rest.single = fptrunc double %rest.wide to float
+  %rest = call float @llvm.copysign.f32(float %rest.single, float %a)
+  %size = call double @llvm.fabs.f64(double %count)
+  %is.near = fcmp olt double %size, 0x41C0000000000000
+  %is.number = fcmp ord double %rest.wide, 0.0
+  %is.good = and i1 %is.near, %is.number
+  %is.below = fcmp olt float %rest, 0.0
+  %is.negative = fcmp olt float %b, 0.0
+  %is.apart = xor i1 %is.below, %is.negative
+  %is.some = fcmp une float %rest, 0.0
+  %is.across = and i1 %is.apart, %is.some
+{body}
+  %is.odd = xor i1 %is.fine, true
+  %odd = zext i1 %is.odd to i32
+  %some.next = or i32 %some, %odd
+  %out.at = getelementptr float, ptr %out, i64 %i
+  store float %found, ptr %out.at, align 4
+  %i.next = add nuw nsw i64 %i, 1
+  %i.more = icmp ult i64 %i.next, %n
+  br i1 %i.more, label %step, label %end
+end:
+  store i32 %some.next, ptr %seen, align 4
+  ret void
+}}
+declare double @llvm.trunc.f64(double)
+declare double @llvm.fabs.f64(double)
+declare float @llvm.fabs.f32(float)
+declare float @llvm.floor.f32(float)
+declare float @llvm.copysign.f32(float, float)
+"""
+REMAINDER_BODIES = {
+    "fmod": """\
+  %found = fadd float %rest, -0.0
+  %is.fine = and i1 %is.good, true""",
+    "remainder": """\
+  %sum = fadd float %rest, %b
+  %found = select i1 %is.across, float %sum, float %rest
+  %is.fine = and i1 %is.good, true""",
+    "floor_divide": """\
+  %even = fsub float %a, %rest
+  %parts = fdiv float %even, %b
+  %one = uitofp i1 %is.across to float
+  %number = fsub float %parts, %one
+  %low = call float @llvm.floor.f32(float %number)
+  %over = fsub float %number, %low
+  %is.over = fcmp ogt float %over, 0.5
+  %more = uitofp i1 %is.over to float
+  %high = fadd float %low, %more
+  %ratio = fdiv float %a, %b
+  %nothing = call float @llvm.copysign.f32(float 0.0, float %ratio)
+  %is.nothing = fcmp oeq float %number, 0.0
+  %found = select i1 %is.nothing, float %nothing, float %high
+  %number.size = call float @llvm.fabs.f32(float %number)
+  %is.finite = fcmp one float %number.size, 0x7FF0000000000000
+  %is.fine = and i1 %is.good, %is.finite""",
+}
+
 # Running sums or products along rows, in float64.
 SCAN_ROWS = """
 define internal void @{name}(ptr noalias %out, ptr noalias %in, i64 %rows, i64 %length) #0 {{
@@ -218,6 +327,10 @@ def loop(name: str, kind: dtype) -> Callable[..., Any] | None:
         return add_rows(kind)
     if name.split(" ")[0] in ("gather", "scatter_add"):
         return places(name, kind)
+    if name == "reversed":
+        return reversed_rows(kind.itemsize)
+    if name in REMAINDER_BODIES and kind is dtypes.float32:
+        return compiled("remainders", REMAINDERS.format(body=REMAINDER_BODIES[name]), 4, 1)
     return scan(name) if kind is dtypes.float32 else None
 
 
@@ -246,6 +359,13 @@ def places(name: str, kind: dtype) -> Callable[..., Any] | None:
     body = (GATHER if base == "gather" else SCATTER).format(**words)
     text = (PLACES_ALONG if along else PLACES).format(name=base, body=body, **words)
     return compiled(base, text, 3, 3 if along else 4)
+
+
+def reversed_rows(width: int) -> Callable[..., Any] | None:
+    """(operand, result, rows, length)"""
+    if width > 8:
+        return None
+    return compiled("reversed", REVERSED.format(bits=8 * width, width=width), 2, 2)
 
 
 def scan(name: str) -> Callable[..., Any]:

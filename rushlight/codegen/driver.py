@@ -42,7 +42,7 @@ class Compiled:
             self.ir = writer.module.text()
             sizes = [k.sizes for k in schedule if isinstance(k, Kernel)]
             points = [prod([hint_of(size) for size in each]) for each in sizes]
-            thorough = max(points) > TINY or not all(map(is_static, sizes))
+            thorough = max(points, default=0) > TINY or not all(map(is_static, sizes))
             self.library = native.compile_text(self.ir, writer.entries, thorough)
             for name in writer.entries:
                 self.scope[name] = self.library.function(name)

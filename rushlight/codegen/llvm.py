@@ -86,6 +86,7 @@ class ModuleText:
         self.functions: list[str] = []
         # Names of kernels by their text from the parameters on.
         self.kernels: dict[str, str] = {}
+        self.chains: set[str] = set()
         self.declared: set[str] = set()
         self.math: set[tuple[str, str]] = set()
         # Whether a loop refers to `ROLLED`.
@@ -101,6 +102,25 @@ class ModuleText:
             name = self.kernels[body] = f"kernel{len(self.kernels)}"
             self.functions.append(f"define internal void @{name}{body}")
         return name, text.buffers, list(text.atoms)
+
+    def add_chain(self, count: int) -> str:
+        """Add what runs a recipe of so many arrays, given those, scratch memory, the recipe's
+        template and the number of threads."""
+        name = f"chain{count}"
+        if name in self.chains:
+            return name
+        self.chains.add(name)
+        lines = [f"  %a = alloca [{count} x ptr], align 8"]
+        for at in range(count):
+            lines.append(f"  %o{at} = getelementptr ptr, ptr %a, i64 {at}")
+            lines.append(f"  store ptr %b{at}, ptr %o{at}, align 8")
+        lines.append("  %f = load ptr, ptr %t, align 8")
+        lines.append("  %n = load i64, ptr %threads, align 8")
+        lines.append("  call void %f(ptr %t, ptr %s, ptr %a, i64 %n)")
+        arrays = "".join([f"ptr %b{at}, " for at in range(count)])
+        head = f"define internal void @{name}({arrays}ptr %s, ptr %t, ptr %threads) #0 {{"
+        self.functions.append("\n".join([head, *lines, "  ret void\n}"]))
+        return name
 
     def add_entry(
         self,

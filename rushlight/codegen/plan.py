@@ -6,11 +6,12 @@ each for buffers of one size.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from rushlight.arrays.buffers import ALIGNMENT
 from rushlight.codegen.extents import Extent
-from rushlight.codegen.loops import Buffer, Kernel
+from rushlight.codegen.loops import Buffer
 
 __all__ = ["Plan", "plan"]
 
@@ -40,7 +41,13 @@ class Plan:
         return " + ".join([str(self.fixed), *parts])
 
 
-def plan(kernels: list[Kernel]) -> Plan:
+class User(Protocol):
+    """What uses memory at its turn."""
+
+    def buffers(self) -> list[Buffer]: ...
+
+
+def plan(kernels: Sequence[User]) -> Plan:
     """Places for temporaries and locals: two may share one if their uses do not overlap."""
     spans: dict[Buffer, list[int]] = {}
     for at, kernel in enumerate(kernels):

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rushlight.codegen.loops import Buffer, Kernel, call_name, is_selection
+from rushlight.codegen.steps import Native
 
 if TYPE_CHECKING:
     from rushlight.codegen.driver import Compiled
@@ -61,8 +63,14 @@ def memory_report(compiled: Compiled) -> str:
     return "\n".join(lines)
 
 
-def parts_of(kernels: list[Kernel], scratch: Any) -> list[str]:
-    targets = dict.fromkeys([s.target for kernel in kernels for s in kernel.statements()])
+def targets_of(item: Kernel | Native) -> list[Buffer]:
+    if isinstance(item, Kernel):
+        return [statement.target for statement in item.statements()]
+    return [buffer for buffer in item.made if buffer is not None]
+
+
+def parts_of(kernels: Sequence[Kernel | Native], scratch: Any) -> list[str]:
+    targets = dict.fromkeys([b for kernel in kernels for b in targets_of(kernel)])
     spared = [buffer for buffer in targets if buffer.role == "register"]
     made = [b for b in targets if b.role != "register" and b not in scratch]
     parts = [f"writes {b.name} of {amount(b.nbytes)}{placed(b)}" for b in made]

@@ -19,16 +19,23 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 
 if TYPE_CHECKING:
+    from rushlight.codegen.kernels.recipes import Recipe
     from rushlight.codegen.values import Value
     from rushlight.core.op import OpOverload
 
 __all__ = ["Native", "last_strides", "lies_last"]
 
 
-class Native:
-    """A step that runs native kernels: `function` of the arrays of what it reads and writes."""
+# Recipes that make up a step, each with the buffers that it takes.
+Recipes = list[tuple["Recipe", list[Buffer]]]
+Maybe = Sequence[Buffer | None]
 
-    __slots__ = ("function", "given", "made", "name")
+
+class Native:
+    """A step that runs native kernels: `function` of the arrays of what it reads and writes. Where
+    `recipes` answers, given the same, segments of native code run it."""
+
+    __slots__ = ("function", "given", "made", "make_recipes", "name", "parts")
 
     is_barrier = False
 
@@ -36,13 +43,21 @@ class Native:
         self,
         name: str,
         function: Callable[..., None],
-        given: Sequence[Buffer | None],
-        made: Sequence[Buffer | None],
+        given: Maybe,
+        made: Maybe,
+        make_recipes: Callable[..., Recipes | None],
     ) -> None:
         self.name = name
         self.function = function
         self.given = given
         self.made = made
+        self.make_recipes = make_recipes
+        # Each recipe's template, its buffers, and scratch memory behind them.
+        self.parts: list[tuple[Any, list[Buffer]]] | None = None
+
+    @property
+    def label(self) -> str:
+        return f"aten::{self.name}"
 
     def reads(self) -> set[Buffer]:
         return {buffer for buffer in self.given if buffer is not None}
@@ -50,9 +65,35 @@ class Native:
     def writes(self) -> set[Buffer]:
         return {buffer for buffer in self.made if buffer is not None}
 
+    def prepare(self, fresh: Callable[[str], str], count: int) -> bool:
+        """Make ready for a segment, on at most so many threads; whether that can be."""
+        places = [None if buffer is None else buffer.memory for buffer in (*self.given, *self.made)]
+        recipes = self.make_recipes(*places)
+        if recipes is None:
+            return False
+        self.parts = []
+        for recipe, buffers in recipes:
+            template, nbytes = recipe.template(count)
+            scratch = Buffer(fresh("s"), dtypes.uint8, (nbytes,), (1,), "temporary")
+            self.parts.append((template, [*buffers, scratch]))
+        return True
+
+    def buffers(self) -> list[Buffer]:
+        """Memory that a segment has for it."""
+        parts = self.parts or ()
+        return list(dict.fromkeys([buffer for _, buffers in parts for buffer in buffers]))
+
     def __str__(self) -> str:
         made = ", ".join(["_" if buffer is None else buffer.name for buffer in self.made])
         return f"{made} = {self.name}({', '.join(map(str, self.given))})"
+
+
+def is_dense(*buffers: Buffer | None) -> bool:
+    return all([b is None or b.strides == geometry.contiguous_strides(b.shape) for b in buffers])
+
+
+def are_last(*buffers: Buffer | None) -> bool:
+    return all([b is None or lies_last(b.shape, b.strides) for b in buffers])
 
 
 def last_strides(shape: Ints) -> Ints:
@@ -91,6 +132,7 @@ def native(
     function: Callable[..., None],
     given: Sequence[Value | None],
     results: Sequence[tuple[Ints, Ints] | None],
+    make_recipes: Callable[..., Recipes | None],
 ) -> list[Any]:
     """Add a step; its results, of given sizes and strides, as expressions."""
     program = build.program
@@ -102,7 +144,7 @@ def native(
         None if facts is None else Buffer(program.fresh("h"), dtypes.float32, *facts, "temporary")
         for facts in results
     ]
-    program.steps.append(Native(name, function, read, made))
+    program.steps.append(Native(name, function, read, made, make_recipes))
     return [None if buffer is None else build.m.load(buffer, buffer.strides, 0) for buffer in made]
 
 
@@ -129,6 +171,19 @@ def convolve(options: Options, x: Any, w: Any, bias: Any, y: Any) -> None:
     results_last(x, w, bias, y, *options)
 
 
+def convolve_recipes(
+    options: Options, x: Buffer, w: Buffer, bias: Buffer | None, y: Buffer
+) -> Recipes | None:
+    from rushlight.codegen.kernels.channelslast import results_recipe
+
+    stride, padding, dilation, groups = options
+    if groups != 1 or not are_last(x, y) or not is_dense(w, bias):
+        return None
+    places, is_biased = y.shape[2:], bias is not None
+    recipe = results_recipe(x.shape, w.shape, places, stride, padding, dilation, is_biased)
+    return [(recipe, [x, w, y, *([] if bias is None else [bias])])]
+
+
 @method
 def convolved(
     build: Lowering, op: OpOverload, input: Value, weight: Value, bias: Value | None, stride: Any,
@@ -139,8 +194,11 @@ def convolved(
         build.refuse("channels that do not lie last")
     needs_last(build, input)
     needs_float(build, weight, bias)
-    function = partial(convolve, options_of(stride, padding, dilation, groups))
-    (found,) = native(build, op.base_name, function, (input, weight, bias), ((shape, strides),))
+    options = options_of(stride, padding, dilation, groups)
+    (found,) = native(
+        build, op.base_name, partial(convolve, options), (input, weight, bias),
+        ((shape, strides),), partial(convolve_recipes, options),
+    )  # fmt: skip
     return found  # type: ignore[no-any-return]
 
 
@@ -153,6 +211,26 @@ def convolve_backward(
         input_gradient_last(grad, w, for_input, *options)
     if for_weight is not None:
         weight_gradient_last(x, grad, for_weight, *options)
+
+
+def convolve_backward_recipes(
+    options: Options, grad: Buffer, x: Buffer, w: Buffer, for_input: Buffer | None,
+    for_weight: Buffer | None,
+) -> Recipes | None:  # fmt: skip
+    from rushlight.codegen.kernels.channelslast import gradient_recipe, weights_recipe
+
+    *steps, groups = options
+    if groups != 1 or not are_last(grad, x, for_input) or not is_dense(w, for_weight):
+        return None
+    found: list[tuple[Recipe | None, list[Buffer]]] = []
+    if for_input is not None:
+        recipe = gradient_recipe(grad.shape, w.shape, for_input.shape[2:], *steps)
+        found.append((recipe, [grad, w, for_input]))
+    if for_weight is not None:
+        recipe = weights_recipe(x.shape, grad.shape, w.shape[2:], *steps)
+        found.append((recipe, [x, grad, for_weight]))
+    known = [(recipe, buffers) for recipe, buffers in found if recipe is not None]
+    return known if len(known) == len(found) else None
 
 
 @method
@@ -173,10 +251,11 @@ def convolution_gradients(
             build.refuse("channels that do not lie last")
     if mask[1]:
         facts[1] = weight.shape, geometry.contiguous_strides(weight.shape)
-    function = partial(convolve_backward, options_of(stride, padding, dilation, groups))
+    options = options_of(stride, padding, dilation, groups)
     for_input, for_weight = native(
-        build, op.base_name, function, (grad, input, weight), tuple(facts)
-    )
+        build, op.base_name, partial(convolve_backward, options), (grad, input, weight),
+        tuple(facts), partial(convolve_backward_recipes, options),
+    )  # fmt: skip
     for_bias = None
     if mask[2]:
         axes = (0, 2, 3)
@@ -203,6 +282,22 @@ def gradients(*arrays: Any) -> None:
     from rushlight.codegen.kernels.normalization import gradients_last
 
     gradients_last(*arrays)
+
+
+def statistics_recipes(eps: float, x: Buffer, *vectors: Buffer) -> Recipes | None:
+    from rushlight.codegen.kernels.normalization import statistics_recipe
+
+    if not are_last(x) or not is_dense(*vectors):
+        return None
+    return [(statistics_recipe(x.shape, eps), [x, *vectors])]
+
+
+def gradients_recipes(grad: Buffer, x: Buffer, *vectors: Buffer) -> Recipes | None:
+    from rushlight.codegen.kernels.normalization import gradients_recipe
+
+    if not are_last(grad, x) or not is_dense(*vectors):
+        return None
+    return [(gradients_recipe(x.shape), [x, grad, *vectors])]
 
 
 def scaled(
@@ -245,8 +340,9 @@ def normalised_by_batch(
         build.refuse("statistics that are given")
     vector = input.shape[1:2], (1,)
     mean, variance, rstd = native(
-        build, "batch_norm_statistics", partial(statistics, eps), (input,), (vector,) * 3
-    )
+        build, "batch_norm_statistics", partial(statistics, eps), (input,), (vector,) * 3,
+        partial(statistics_recipes, eps),
+    )  # fmt: skip
     y = scaled(build, input, mean, rstd, weight, bias)
     unbiased = build.m.multiply(variance, build.m.const(count / (count - 1), dtypes.float32))
     kept = (
@@ -285,8 +381,9 @@ def normalisation_gradients(
     if not train:
         rstd = program.valued(known_rstd(build, spread, eps), channels)
     for_weight, for_bias = native(
-        build, op.base_name, gradients, (grad, input, mean, rstd), ((channels, (1,)),) * 2
-    )
+        build, op.base_name, gradients, (grad, input, mean, rstd), ((channels, (1,)),) * 2,
+        gradients_recipes,
+    )  # fmt: skip
     found = build.plain(grad)
     if train:
         share = channels[0] / math.prod(input.shape)

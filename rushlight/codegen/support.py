@@ -28,6 +28,7 @@ __all__ = [
     "linked",
     "own_array_of",
     "strided",
+    "team",
     "wrap_turned",
 ]
 
@@ -95,6 +96,13 @@ def linked(view: Tensor, source: Tensor) -> Tensor:
             counter = source._counter = VersionCounter()
         view._counter = counter
     return view
+
+
+def team() -> Any:
+    """How many threads native code may use, in memory."""
+    from rushlight.codegen.kernels import pool
+
+    return pool.team()
 
 
 class Scratch:

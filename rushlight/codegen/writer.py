@@ -9,7 +9,10 @@ calls.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from rushlight.arrays import buffers
 from rushlight.codegen import native
@@ -20,10 +23,12 @@ from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.plan import Plan, plan
 from rushlight.codegen.program import LoopProgram
 from rushlight.codegen.steps import Native
-from rushlight.codegen.support import RUN_NAMES, Scratch
+from rushlight.codegen.support import RUN_NAMES, Scratch, team
 from rushlight.codegen.values import Call, Name, Product, number_tensor
+from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.op import OpOverload
+from rushlight.core.process import available_cores, get_num_threads
 
 __all__ = ["RunWriter"]
 
@@ -81,7 +86,9 @@ class RunWriter:
         self.entries: list[str] = []
         # Names of kernels of ops that are called as they are, and the ops' names.
         self.backends: dict[str, str] = {}
-        self.native_segments: dict[str, tuple[list[Kernel], Plan]] = {}
+        self.native_segments: dict[str, tuple[Sequence[Kernel | Native], Plan]] = {}
+        # The number of threads that a call may use.
+        self.threads = Buffer("threads", dtypes.int64, (1,), (1,), "constant")
         self.lines: list[str] = []
         self.arrays: set[str] = set()
         self.wrapped: set[str] = set()
@@ -111,13 +118,17 @@ class RunWriter:
         """Runs of kernels as lists, calls between them."""
         found: list[Any] = []
         for item in schedule:
-            if isinstance(item, Kernel):
+            if isinstance(item, Kernel) or (isinstance(item, Native) and self.is_chained(item)):
                 if not found or not isinstance(found[-1], list):
                     found.append([])
                 found[-1].append(item)
             else:
                 found.append(item)
         return found
+
+    def is_chained(self, step: Native) -> bool:
+        """Whether a segment runs a step, which is prepared for that."""
+        return step.prepare(self.program.fresh, max(get_num_threads(), available_cores()))
 
     def const(self, value: object) -> str:
         name = f"k{len(self.scope)}"
@@ -246,11 +257,29 @@ class RunWriter:
             return None
         return order, tuple([order.index(dim) for dim in range(len(shape))])
 
-    def compiled(self, kernels: list[Kernel]) -> tuple[str, list[Buffer], Plan, list[Atom]]:
+    def chained(self, step: Native) -> list[tuple[str, list[Buffer], list[Atom]]]:
+        """Calls of a segment that run a step."""
+        found: list[tuple[str, list[Buffer], list[Atom]]] = []
+        for template, given in step.parts or ():
+            name = f"k{len(self.scope)}"
+            self.scope[f"{name}_"] = template
+            place = Buffer(name, dtypes.int64, template.shape, (1,), "constant")
+            chain = self.module.add_chain(len(given) - 1)
+            found.append((chain, [*given, place, self.threads], []))
+        return found
+
+    def compiled(
+        self, kernels: Sequence[Kernel | Native]
+    ) -> tuple[str, list[Buffer], Plan, list[Atom]]:
         """Add an entry point that runs kernels; its name and arguments."""
         scratch = plan(kernels)
         entry = f"segment{len(self.entries)}"
-        calls = [self.module.add_kernel(kernel) for kernel in kernels]
+        calls = []
+        for kernel in kernels:
+            if isinstance(kernel, Native):
+                calls += self.chained(kernel)
+            else:
+                calls.append(self.module.add_kernel(kernel))
         outside = dict.fromkeys([b for _, given, _ in calls for b in given if b not in scratch])
         used = {atom for _, _, atoms in calls for atom in atoms}
         used.update([atom for slot in scratch.slots for atom in slot.atoms()])
@@ -260,16 +289,23 @@ class RunWriter:
         self.native_segments[entry] = kernels, scratch
         return entry, list(outside), scratch, atoms
 
-    def segment(self, kernels: list[Kernel]) -> None:
+    def segment(self, kernels: Sequence[Kernel | Native]) -> None:
         entry, outside, scratch, atoms = self.compiled(kernels)
         for buffer in outside:
             if buffer.role == "given":
                 self.check_given(buffer)
-            else:
+            elif buffer is self.threads:
+                self.lines.append(f"{buffer.name}_ = {self.const(team)}()")
+            elif buffer.role != "constant":
                 self.make(buffer)
         names = [f"{buffer.name}_" for buffer in outside]
         if scratch.slots:
             names.append(f"{self.const(Scratch())}({scratch.size_text()})")
+        elif scratch.fixed and any([isinstance(kernel, Native) for kernel in kernels]):
+            # Long kernels let go of the lock.
+            shape, kind = self.const((scratch.fixed,)), self.const(np.uint8)
+            self.lines.append(f"{entry}_ = empty({shape}, {kind}, {scratch.fixed})")
+            names.append(f"{entry}_")
         elif scratch.fixed and buffers.REUSES:
             # Under the interpreter's lock no two calls use it at once.
             names.append(self.const(buffers.aligned_bytes(scratch.fixed)))

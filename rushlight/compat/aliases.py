@@ -37,6 +37,13 @@ def absent(names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), ABSENT)
 
 
+# Operators that torch.functional dresses in Python.
+_UNDRESSED = same(
+    ".opset.functions",
+    "block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum istft meshgrid norm "
+    "split stft tensordot unique_consecutive unique_dim",
+)
+
 # `functorch` lives in torch.func and a few private places; rushlight has no package of that name.
 ROOTS = {"torch": "rushlight", "functorch": "rushlight.functorch"}
 
@@ -51,7 +58,7 @@ _SYMBOLS = (
     "is_symbolic is_concrete_int is_concrete_float is_concrete_bool free_symbols has_free_symbols "
     "sym_and sym_or sym_eq has_static_value guarding_hint_or_throw optimization_hint "
     "has_symbolic_sizes_strides is_nested_int "
-    "free_unbacked_symbols has_free_unbacked_symbols CallMethodKey ConvertIntKey"
+    "free_unbacked_symbols has_free_unbacked_symbols CallMethodKey ConvertIntKey DivideByKey"
 )
 
 _PROXY = (
@@ -139,6 +146,7 @@ ALIASES: dict[str, Entry] = {
         **bare(".symbolic.checks", "_check_type _check_value _check_with"),
         **bare(_OURS, "_check_tensor_all _check_tensor_all_with _shape_as_tensor"),
         "StorageBase": ".core.storage:Storage",
+        "_segment_reduce": ".opset.functions:segment_reduce",
     },
     "torch._utils": {
         "is_compiling": ".compiler:is_compiling",
@@ -203,8 +211,10 @@ ALIASES: dict[str, Entry] = {
         **bare(".core.keys", "_AutoDispatchBelowAutograd _AutoDispatchBelowADInplaceOrView"),
         **bare(".core.keys", "_ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard"),
         **bare(".core.keys", "_ForceDispatchKeyGuard"),
+        **same(".build", "has_lapack has_mkl has_openmp has_spectral"),
         **{f"_dispatch_{name}": f".library.dispatcher:{target}" for name, target in _DISPATCH},
         **same(".library.dispatcher", "parse_schema"),
+        **same(".build", "has_lapack has_mkl has_openmp has_spectral"),
         "_get_schema": ".library.dispatcher:get_schema",
         "_overlaps": ".library.dispatcher:overlap",
         "_parse_dispatch_key": ".library.dispatcher:key_parse",
@@ -218,6 +228,9 @@ ALIASES: dict[str, Entry] = {
         "_RestorePythonTLSSnapshot": ".core.modes:enable_reentrant_dispatch",
         "_DisableAutocast": ".amp:DisableAutocast",
         "_are_functorch_transforms_active": ".func.nesting:has_levels",
+        "_DisableFuncTorch": ".func.nesting:without_levels",
+        **bare(".func.nesting", "_debug_only_display_vmap_fallback_warnings"),
+        **bare(".func.nesting", "_debug_only_are_vmap_fallback_warnings_enabled"),
         **bare(_OURS, "_get_accelerator _get_default_device _get_privateuse1_backend_name"),
         **bare(_OURS, "_is_alias_of _is_torch_function_mode_enabled"),
         **bare(".base.logs", "_log_api_usage_once _log_api_usage_metadata"),
@@ -237,9 +250,30 @@ ALIASES: dict[str, Entry] = {
         **bare(_SELFTEST, "_test_warn_in_autograd"),
         "pad_sequence": ".nn.utils.rnn:pad_sequence",
         "_parse_to": ".nn.module:parse_to",
+        # Operators that torch.nn.functional has under other names.
+        **same(
+            ".opset.functions",
+            "_upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d "
+            "_upsample_nearest_exact2d _upsample_nearest_exact3d col2im cross_entropy_loss gelu_ "
+            "hardsigmoid_ hardswish_ im2col log_sigmoid mish_ nll_loss_nd nll_loss2d "
+            "reflection_pad1d reflection_pad2d reflection_pad3d relu6_ replication_pad1d "
+            "replication_pad2d replication_pad3d rrelu_with_noise silu_ upsample_bicubic2d "
+            "upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d "
+            "upsample_nearest3d upsample_trilinear3d",
+        ),
         "*": ".nn.functional",
     },
+    "torch._VF": {**_UNDRESSED, "*": "."},
+    "torch._C._VariableFunctions": {**_UNDRESSED, "*": "."},
     "torch._C._linalg": {"*": ".linalg"},
+    "torch.nn.utils.prune": {
+        "_compute_norm": ".nn.utils.prune:norms_along",
+        "_compute_nparams_toprune": ".nn.utils.prune:count_to_prune",
+        "_validate_pruning_amount": ".nn.utils.prune:check_count",
+        "_validate_pruning_amount_init": ".nn.utils.prune:check_amount",
+        "_validate_pruning_dim": ".nn.utils.prune:check_dim",
+        "_validate_structured_pruning": ".nn.utils.prune:check_structured",
+    },
     "torch._C._fft": {"*": ".fft"},
     "torch._C._special": {"*": ".special"},
     "torch.cuda.amp": ".amp.cuda",
@@ -268,6 +302,7 @@ ALIASES: dict[str, Entry] = {
     "torch.autograd.gradcheck": ".autograd.checking",
     "torch.autograd._functions": {"Resize": ".autograd.function:Resize"},
     "torch.autograd._functions.tensor": {"Resize": ".autograd.function:Resize"},
+    "torch.autograd.function": bare(".autograd.function", "_SingleLevelFunction"),
     "torch.autograd.variable": {"Variable": ".autograd:Variable"},
     # ------------------------------------------------------------ torch.utils
     "torch.utils._pytree": ".base.pytree",
@@ -332,7 +367,11 @@ ALIASES: dict[str, Entry] = {
         **absent("FunctionalTensorMode"),
     },
     "torch.fx._pytree": ".graph.specs",
-    "torch.fx._symbolic_trace": ".fx.tracing",
+    "torch.fx._symbolic_trace": {
+        "*": ".fx.tracing",
+        "_wrapped_fns_to_patch": ".fx.tracing:WRAPPED_FUNCTIONS",
+        "_wrapped_methods_to_patch": ".fx.tracing:WRAPPED_METHODS",
+    },
     "torch.fx.graph_module": {
         **bare(".fx.graph_module", "_assign_attr _copy_attr _get_attr"),
         "_CodeOnlyModule": ".fx.graph_module:StateHolder",
@@ -447,6 +486,7 @@ ALIASES: dict[str, Entry] = {
         "*": ".func",
         **bare(".func.nesting", "_wrap_for_grad _unwrap_for_grad"),
         "get_unwrapped": ".func.unwrapping:unwrapped",
+        **bare(".func.checks", "_slice_argnums"),
     },
     "torch._functorch.functional_call": {
         **same(".func", "functional_call stack_module_state"),
@@ -458,7 +498,11 @@ ALIASES: dict[str, Entry] = {
     "torch._functorch.python_key": {"make_fx": ".aot.tracing:make_fx"},
     "torch._functorch.compilers": {"*": ".aot.compilers"},
     "torch._functorch.einops": {"rearrange": ".func:rearrange"},
-    "torch._functorch.utils": {"unwrap_dead_wrappers": ".func.unwrapping:unwrap_dead_wrappers"},
+    "torch._functorch.utils": {
+        "unwrap_dead_wrappers": ".func.unwrapping:unwrap_dead_wrappers",
+        # torch: lifts a refusal of `_SingleLevelFunction` inside of transforms.
+        "enable_single_level_autograd_function": "contextlib:nullcontext",
+    },
     "torch._functorch.pyfunctorch": {
         **same(".func.nesting", "TransformType RandomnessType"),
         "retrieve_current_functorch_interpreter": ".func.nesting:find_innermost",
@@ -487,7 +531,12 @@ ALIASES: dict[str, Entry] = {
         "is_dead_tensor_wrapper": ".func.unwrapping:is_dead",
         "unwrap_if_dead": ".func.unwrapping:unwrap_if_dead",
         "maybe_get_level": ".func.unwrapping:level_of",
-        "dlevel": ".func.unwrapping:level_of",
+        "dlevel": ".func.unwrapping:depth_of",
+        **bare(
+            ".func.nesting",
+            "_set_vmap_fallback_enabled _is_vmap_fallback_enabled "
+            "_set_vmap_fallback_warning_enabled",
+        ),
         "maybe_get_bdim": ".func.unwrapping:batch_axis",
     },
     "functorch": {
@@ -546,13 +595,19 @@ ALIASES: dict[str, Entry] = {
     "torch.export.graph_signature": ".export.signature",
     "torch.export.exported_program": {
         **same(".export.program", "ExportedProgram"),
-        **same(".export.signature", "ModuleCallEntry ModuleCallSignature"),
+        **same(".export.signature", "ModuleCallEntry ModuleCallSignature ConstantArgument"),
+        **same(".export.signature", "CustomObjArgument ExportGraphSignature InputKind InputSpec"),
+        **same(".export.signature", "OutputKind OutputSpec SymBoolArgument SymFloatArgument"),
+        **same(".export.signature", "SymIntArgument TensorArgument TokenArgument"),
+        "CustomDecompTable": ".export.decompositions:CustomDecompTable",
         **same(".export.decompositions", "default_decompositions"),
     },
+    "torch.export._unlift": {
+        "_unlift_exported_program_lifted_states": ".export.unlift:unlift_program",
+    },
     "torch.export.unflatten": {
-        "InterpreterModuleDispatcher": REFUSES + "RL0017",
         **same(".export.unflattening", "FlatArgsAdapter InterpreterModule UnflattenedModule"),
-        **same(".export.unflattening", "unflatten"),
+        **same(".export.unflattening", "InterpreterModuleDispatcher unflatten"),
     },
     "torch.export.dynamic_shapes": {
         "Constraint": REFUSES + "RL0017",
@@ -641,6 +696,12 @@ ALIASES: dict[str, Entry] = {
     "torch.nn.modules": {"*": ".nn"},
     **{f"torch.nn.modules.{name}": {"*": ".nn"} for name in _NN_MODULES.split()},
     "torch.nn.modules.module": {
+        "_global_backward_hooks": ".nn.module:GLOBAL_BACKWARD_HOOKS",
+        "_global_backward_pre_hooks": ".nn.module:GLOBAL_BACKWARD_PRE_HOOKS",
+        "_global_forward_hooks": ".nn.module:GLOBAL_FORWARD_HOOKS",
+        "_global_forward_hooks_always_called": ".nn.module:GLOBAL_HOOKS_ALWAYS_CALLED",
+        "_global_forward_hooks_with_kwargs": ".nn.module:GLOBAL_HOOKS_WITH_KWARGS",
+        "_global_forward_pre_hooks": ".nn.module:GLOBAL_FORWARD_PRE_HOOKS",
         "_EXTRA_STATE_KEY_SUFFIX": ".nn.module:EXTRA_STATE",
         "_global_buffer_registration_hooks": ".nn.registration:BUFFER_HOOKS",
         "_global_module_registration_hooks": ".nn.registration:MODULE_HOOKS",
@@ -691,7 +752,14 @@ ALIASES: dict[str, Entry] = {
         "_get_activation_fn": ".nn.transformer:activation_of",
         "*": ".nn",
     },
-    "torch.optim.lr_scheduler": {"*": ".optim"},
+    "torch.optim.lr_scheduler": {
+        "EPOCH_DEPRECATION_WARNING": ".optim.schedule:EPOCH_GIVEN",
+        "*": ".optim",
+    },
+    "torch.nn.utils.stateless": {
+        "_functional_call": ".func.stateless:functional_call",
+        "_reparametrize_module": ".func.stateless:replaced",
+    },
     "torch.functional": {"*": "."},
     "torch.random": {"*": "."},
     "torch.distributions.kl": {

@@ -141,7 +141,8 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             names.update(n for n, target in entry.items() if n != "*" and target != ABSENT)
             if "*" in entry:
                 base = self._import_target(entry["*"])
-                names.update(() if base is None else getattr(base, "__all__", dir(base)))
+                listed = () if base is None else getattr(base, "__all__", dir(base))
+                names.update(name for name in listed if not name.startswith("__"))
         return sorted(names)
 
     def is_fixed(self, path: str, name: str) -> bool:

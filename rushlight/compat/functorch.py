@@ -41,13 +41,13 @@ def former(current: Callable[..., Any], successor: str = "") -> Callable[..., An
 
     @functools.wraps(current)
     def outer(*args: Any, **kwargs: Any) -> Any:
-        warn_deprecated(name, f"torch.func.{successor or name}")
+        warn_deprecated(name, successor or f"torch.func.{name}")
         return current(*args, **kwargs)
 
     return outer
 
 
-vmap = former(func.vmap)
+vmap = former(func.vmap, "torch.vmap")
 grad = former(func.grad)
 grad_and_value = former(func.grad_and_value)
 vjp = former(func.vjp)
@@ -56,9 +56,13 @@ jacrev = former(func.jacrev)
 jacfwd = former(func.jacfwd)
 hessian = former(func.hessian)
 functionalize = former(func.functionalize)
-make_functional = former(modules.make_functional, "functional_call")
-make_functional_with_buffers = former(modules.make_functional_with_buffers, "functional_call")
-combine_state_for_ensemble = former(modules.combine_state_for_ensemble, "stack_module_state")
+make_functional = former(modules.make_functional, "torch.func.functional_call")
+make_functional_with_buffers = former(
+    modules.make_functional_with_buffers, "torch.func.functional_call"
+)
+combine_state_for_ensemble = former(
+    modules.combine_state_for_ensemble, "torch.func.stack_module_state"
+)
 
 
 def chunk_vmap(

@@ -7,10 +7,10 @@ from typing import Any
 
 from rushlight.base.counters import counters
 from rushlight.capture.exc import InvalidBackend
-from rushlight.capture.recording import EXAMPLE, NATIVE
-from rushlight.core.fake import UnsupportedFakeTensorException
+from rushlight.capture.recording import NATIVE
+from rushlight.core.fake import DynamicOutputShapeException, UnsupportedFakeTensorException
 
-__all__ = ["list_backends", "lookup_backend", "register_backend"]
+__all__ = ["aot_autograd", "list_backends", "lookup_backend", "register_backend"]
 
 Backend = Callable[..., Any]
 
@@ -83,18 +83,6 @@ def eager(gm: Any, example_inputs: Sequence[Any]) -> Any:
     return gm.forward
 
 
-def has_symbols(gm: Any) -> bool:
-    from rushlight.symbolic.numbers import SymNumber
-
-    for node in gm.graph.nodes:
-        value = node.meta.get(EXAMPLE)
-        if isinstance(value, SymNumber):
-            return True
-        if any(isinstance(n, SymNumber) for n in getattr(value, "shape", ())):
-            return True
-    return False
-
-
 def through_aot(gm: Any, inputs: Sequence[Any], compiler: Backend, **options: Any) -> Any:
     """Forward and backward graphs of functional ops, each given to `compiler`."""
     from rushlight.aot.api import aot_module_simplified
@@ -103,15 +91,33 @@ def through_aot(gm: Any, inputs: Sequence[Any], compiler: Backend, **options: An
         from rushlight.compiler.parts import in_parts
 
         return in_parts(gm, lambda part, given: through_aot(part, given, compiler, **options))
-    if has_symbols(gm):
-        # Symbols live in the examples; real inputs would make their sizes constants.
-        inputs = [n.meta[EXAMPLE] for n in gm.graph.nodes if n.op == "placeholder"]
     try:
         return aot_module_simplified(gm, inputs, compiler, is_guarded=True, **options)
-    except UnsupportedFakeTensorException:
-        # Gradients of other layouts, for example.
-        counters["stats"]["graphs that run as they were captured"] += 1
-        return gm.forward
+    except (UnsupportedFakeTensorException, DynamicOutputShapeException):
+        # Gradients of other layouts, for example, or of as many elements as data tell.
+        pass
+    except NotImplementedError as failure:
+        if getattr(failure, "code", None) != "RL0702":
+            raise
+        # A write to elements that repeat.
+    counters["stats"]["graphs that run as they were captured"] += 1
+    return gm.forward
+
+
+def aot_autograd(**options: Any) -> Backend:
+    """A backend of compilers of functional graphs: `fw_compiler`, and `bw_compiler`, `partition_fn`
+    and what else `aot_module_simplified` takes."""
+    if "fw_compiler" not in options:
+        raise TypeError("aot_autograd() needs a fw_compiler")
+
+    def backend(gm: Any, example_inputs: Sequence[Any], **tuning: Any) -> Any:
+        wanted = {**options, **tuning}
+        compiler = wanted.pop("fw_compiler")
+        wanted["bw_compiler"] = wanted.get("bw_compiler") or compiler
+        wanted["inference_compiler"] = wanted.get("inference_compiler") or compiler
+        return through_aot(gm, example_inputs, compiler, **wanted)
+
+    return backend
 
 
 @register_backend(tags=("debug",))

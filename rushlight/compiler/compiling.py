@@ -18,6 +18,7 @@ from rushlight.capture.cache import Capture, Options, forget_counts
 from rushlight.capture.exc import BackendCompilerFailed, TorchDynamoException
 from rushlight.capture.function import graph_module
 from rushlight.capture.recording import Recording
+from rushlight.capture.sources import Id
 from rushlight.capture.stances import CURRENT
 from rushlight.capture.torchworld import TorchWorld
 from rushlight.compiler import config, is_compiling, is_dynamo_compiling
@@ -29,6 +30,10 @@ __all__ = ["ExplainOutput", "OptimizedModule", "compile", "explain", "optimize",
 # In captured code these say yes.
 marks.COMPILING.update((is_compiling, is_dynamo_compiling))
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+# By what was asked for. What is compiled keeps its capture, and so do functions that were compiled
+# by it; nothing else does, since code knows of the classes that it was made for.
+SHARED: weakref.WeakValueDictionary[Any, Capture] = weakref.WeakValueDictionary()
+KEPT: weakref.WeakKeyDictionary[Any, dict[Any, Capture]] = weakref.WeakKeyDictionary()
 CAPTURES: weakref.WeakSet[Capture] = weakref.WeakSet()
 
 
@@ -66,7 +71,7 @@ def compile(
         backend = functools.partial(backend, **tuning)
     elif mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
-    elif options:
+    elif options and backend in (None, "inductor"):
         raise RuntimeError(
             f"Unexpected optimization option {next(iter(options))}, known options are []"
         )
@@ -101,8 +106,23 @@ def compiled(
         raise RuntimeError(f"torch.compile expects a callable, not {type(model).__name__}")
     if is_disabled:
         return model
-    capture = make_capture(backend, Options(fullgraph=fullgraph, dynamic=dynamic))
-    return OptimizedModule(model, capture) if isinstance(model, Module) else entry(model, capture)
+    capture = shared_capture(model, backend, fullgraph, dynamic)
+    if isinstance(model, Module):
+        return OptimizedModule(model, capture, (backend, fullgraph, dynamic))
+    return entry(model, capture)
+
+
+def shared_capture(model: Any, backend: Any, fullgraph: bool, dynamic: bool | None) -> Capture:
+    """One capture for all that is compiled alike: a function that is compiled twice has its code
+    once, and so have the modules of one class."""
+    run = lookup_backend(get_default_backend() if backend is None else backend)
+    key = (Id(run), fullgraph, dynamic)
+    capture = SHARED.get(key)
+    if capture is None:
+        capture = SHARED[key] = make_capture(run, Options(fullgraph=fullgraph, dynamic=dynamic))
+    if isinstance(model, types.FunctionType):
+        KEPT.setdefault(model, {})[key] = capture
+    return capture
 
 
 def make_capture(backend: Any, options: Options) -> Capture:
@@ -166,9 +186,11 @@ class OptimizedModule(Module):
 
     _orig_mod: Any
 
-    def __init__(self, module: Module, capture: Capture) -> None:
+    def __init__(self, module: Module, capture: Capture, asked: tuple[Any, ...] = ()) -> None:
         super().__init__()
         fields = self.__dict__
+        # What `compiled` was asked for, for copies.
+        fields["_asked"] = asked
         # What is not here is the module's.
         for name in [name for name in fields if not name.startswith("_")]:
             del fields[name]
@@ -212,6 +234,21 @@ class OptimizedModule(Module):
     def __delattr__(self, name: str) -> None:
         delattr(self.__dict__["_modules"]["_orig_mod"], name)
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return compiled_again, (self._orig_mod, *self.__dict__["_asked"])
+
+
+def compiled_again(
+    module: Any, backend: Any = None, fullgraph: bool = False, dynamic: Any = None
+) -> Any:
+    """A copy of a compiled module: it shares no compiled code that is not there already."""
+    return compiled(
+        module, fullgraph=fullgraph, dynamic=dynamic, backend=backend, is_disabled=False
+    )
+
 
 def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
     return self(*args, **kwargs)
@@ -220,6 +257,8 @@ def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
 def reset() -> None:
     """Drop all compiled code."""
     forget_counts()
+    SHARED.clear()
+    KEPT.clear()
     for capture in list(CAPTURES):
         capture.reset()
 

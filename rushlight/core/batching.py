@@ -9,6 +9,7 @@ which is right for every op and quick for none; a warning says so.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -50,6 +51,10 @@ NO_RANDOMNESS = (
 NO_RANDOMNESS_AT_ALL = (
     "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
     "operations outside of vmap as a workaround"
+)
+NO_RANDOM_OUT = (
+    "vmap: We do not support calling out variants of random operations inside of vmap. Please use "
+    "non-out variants as a workaround"
 )
 NO_DIFFERENCE = (
     "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear "
@@ -217,12 +222,24 @@ def unbatched(value: Any, level: int, size: int, out_dim: int) -> Any:
     return expanded.movedim(0, out_dim) if out_dim else expanded
 
 
+class Loops:
+    """What happens where an op without a rule would run once for every sample."""
+
+    are_allowed = True
+    are_told = True
+    are_always_told = False
+
+
+LOOPS = Loops()
+
+
 class VmapLevel:
     """One active vmap. A `plain` one stands below autograd as far as users can see: it runs custom
     Functions as they are and knows no random ops."""
 
     __slots__ = ("level", "plain", "randomness", "size", "under")
     hop_rule = "batch"
+    transform = "Vmap"
 
     def __init__(
         self, level: int, size: int, randomness: str = "error", plain: bool = False
@@ -490,9 +507,15 @@ class VmapLevel:
 
     def loop(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """What has no rule: said once for every op, then run sample by sample."""
-        if self.size > 1:
-            name = op.name()
-            warn_once(f"vmap loop {name}", message("RL0612", op=name))
+        name = op.name()
+        if not LOOPS.are_allowed:
+            raise RuntimeError(f"{name} hit the vmap fallback which is currently disabled")
+        if self.size > 1 and LOOPS.are_told:
+            text = message("RL0612", op=name)
+            if LOOPS.are_always_told:
+                warnings.warn(text, stacklevel=2)
+            else:
+                warn_once(f"vmap loop {name}", text)
         return self.sample_by_sample(op, args)
 
     def sample_by_sample(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
@@ -524,6 +547,8 @@ class VmapLevel:
         return self.wrap(self.run(every))
 
     def random(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        if op.out_positions:
+            raise RuntimeError(NO_RANDOM_OUT)
         if self.plain:
             raise RuntimeError(NO_RANDOMNESS_AT_ALL)
         if self.randomness == "error":
@@ -573,6 +598,11 @@ class VmapLevel:
         is_pushing = state.duals is not None and state.duals.depth == len(state.transforms)
         if is_pushing and any([tangent_of(value) is not None for value in tensors]):
             return direct()
+        if any([isinstance(value, Tensor) for value in kwargs.values()]):
+            raise NotImplementedError(  # torch: no rule is told how they are batched
+                "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass "
+                f"kwarg-only Tensors to autograd.Function. Got: {kwargs}"
+            )
         if not self.has_batched(args):
             return self.run(lambda: cls.apply(*args, **kwargs))
         if self.plain:
@@ -581,7 +611,7 @@ class VmapLevel:
         else:
             self.check_function(cls, has_rule)
             if has_rule:
-                return self.user_rule(cls.vmap, args)
+                return self.user_rule(cls.vmap, args, kwargs)
         return self.each(lambda *sample: cls.apply(*sample, **kwargs), *args)
 
     def check_function(self, cls: type[Any], has_rule: bool) -> None:
@@ -598,7 +628,9 @@ class VmapLevel:
                 f"{NO_FUNCTION}"
             )
 
-    def user_rule(self, rule: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    def user_rule(
+        self, rule: Callable[..., Any], args: tuple[Any, ...], kwargs: Kwargs | None = None
+    ) -> Any:
         """Call a `rule(info, in_dims, *args)` that users wrote on the values."""
         from rushlight.base.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
@@ -611,7 +643,7 @@ class VmapLevel:
             [v._value if is_in else v for v, is_in in zip(flat, hidden, strict=True)], spec
         )
         info = VmapInfo(self.size, self.randomness)
-        returned = self.run(lambda: rule(info, dims, *values))
+        returned = self.run(lambda: rule(info, dims, *values, **(kwargs or {})))
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise RuntimeError(
                 "Expected the vmap staticmethod to have two returns, an output and out_dims with "
@@ -619,12 +651,11 @@ class VmapLevel:
             )
         outputs, out_dims = returned
         leaves, out_spec = tree_flatten(outputs)
-        if isinstance(outputs, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
-            out_dims = out_dims[0]
         placed = broadcast_to_and_flatten(out_dims, out_spec)
         if placed is None:
             raise RuntimeError(
-                f"The vmap staticmethod returned an incompatible (output, out_dims) tuple. "
+                "The autograd.Function's vmap staticmethod returned an incompatible (output, "
+                "out_dims) tuple. "
                 f"Expected out_dims={out_dims} to be compatible with the structure of `output`. "
                 f"out_dims has structure {tree_flatten(out_dims)[1]} but output has structure "
                 f"{out_spec}."

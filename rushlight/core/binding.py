@@ -98,8 +98,10 @@ def as_int(value: Any) -> Any:
     if isinstance(value, Tensor):
         if not holds_int(value):
             raise Mismatch
-        if PROCESS.special and (tracer := active_tracer()) is not None:
-            return tracer.number(value)
+        if PROCESS.special:
+            tracer = active_tracer()
+            # An element that nobody knows is a symbol.
+            return value.item() if tracer is None else tracer.number(value)
     try:
         return operator.index(value)
     except TypeError:
@@ -162,6 +164,9 @@ def as_float(value: Any) -> Any:
     if cls is int or isinstance(value, (np.integer, np.floating, int, float)):
         return float(value)
     if isinstance(value, Tensor) and value.dim() == 0 and value._dtype.category < 3:
+        if value._requires_grad:
+            # Its gradient would be lost.
+            raise Mismatch
         if PROCESS.special and (tracer := active_tracer()) is not None:
             return tracer.number(value)
         return value.item()
@@ -187,7 +192,7 @@ def as_scalar(value: object) -> Any:
         if (
             value.dim() == 0
             and not value._requires_grad
-            and value._array is not None
+            and (value._array is not None or type(value).handling_layer)
             and not hasattr(value, "_owner")
         ):
             if PROCESS.special and (tracer := active_tracer()) is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,8 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry, ports
 from rushlight.core.binding import Mismatch, as_device, as_dtype
 from rushlight.core.determinism import unwritten_array
-from rushlight.core.device import cpu, device, strided
-from rushlight.core.dispatch import call_function_mode, overridable
+from rushlight.core.device import cpu, device, sparse_coo, strided
+from rushlight.core.dispatch import call_function_mode, dispatches, overridable
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
 from rushlight.core.history import mark_inference
 from rushlight.core.op import find_overload
@@ -40,6 +40,7 @@ from rushlight.core.tensor import (
     wrap,
     wrap_strided,
 )
+from rushlight.core.typedstorage import TypedStorage
 from rushlight.symbolic.numbers import SymNumber
 
 if TYPE_CHECKING:
@@ -61,9 +62,18 @@ def is_sequence(value: object) -> bool:
         return False
     if isinstance(value, np.ndarray):
         return value.ndim > 0
-    return isinstance(value, (list, tuple, range)) or (
-        isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    if isinstance(value, (list, tuple, range)):
+        return True
+    # What has a length and elements is one, whatever it calls itself.
+    return (
+        hasattr(cls, "__getitem__")
+        and hasattr(cls, "__len__")
+        and not isinstance(value, (str, bytes, Mapping, Storage, TypedStorage))
     )
+
+
+# Lists that hold themselves have no end.
+DEEPEST = 128
 
 
 def flatten(data: Any) -> tuple[list[Any], tuple[int, ...]]:
@@ -75,7 +85,14 @@ def flatten(data: Any) -> tuple[list[Any], tuple[int, ...]]:
         shape.append(len(first))
         if not shape[-1]:
             return [], tuple(shape)
-        first = first[0]
+        if len(shape) > DEEPEST:
+            raise ValueError(f"too many dimensions '{type(data).__name__}'")
+        try:
+            first = first[0]
+        except (TypeError, LookupError):
+            raise ValueError(
+                f"could not determine the shape of object type '{type(first).__name__}'"
+            ) from None
     flat = data if type(data) is list else list(data)
     for axis, length in enumerate(shape[1:], 1):
         for item in flat:
@@ -203,6 +220,14 @@ def array_of(data: Any, dtype: dtype | None, api: str) -> tuple[Any, dtype]:
         return (array if len(shape) == 1 else array.reshape(shape)), dtype
     if isinstance(data, (str, bytes)):
         raise TypeError(f"{api}(): invalid data type '{type(data).__name__}'")
+    if isinstance(data, (Storage, TypedStorage)):
+        of = getattr(data, "dtype", dtype or dtypes.int64)
+        if dtype is not None and of is not dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {dtype.scalar_type_name} or an UntypedStorage, but "
+                f"got {of.scalar_type_name}"
+            )
+        return legacy_single(data, of, of)._array.copy(), of
     if dtype is None:
         dtype = element_dtype(data)
     elif not isinstance(data, (int, float, complex, np.generic)) and not hasattr(data, "node"):
@@ -290,10 +315,14 @@ def from_data(
             set_requires_grad(result, True)
         return result
     is_array = isinstance(data, np.ndarray)
-    if is_array or (
-        hasattr(data, "__array__") and not isinstance(data, np.generic) and not is_sequence(data)
-    ):
-        source = adopt(np.asarray(data))
+    is_exported = not is_array and is_memory_of_others(data)
+    if is_array or is_exported:
+        if is_array or hasattr(data, "__array__"):
+            source = adopt(np.asarray(data))
+        else:
+            from rushlight.core.interop import from_dlpack
+
+            source = from_dlpack(data)
         copy = converted_copy(source, dtype or source._dtype)
         return finish(copy, place, requires_grad, detached=True)
     if PROCESS.special and holds_symbols(data):
@@ -303,6 +332,13 @@ def from_data(
         return result
     array, dtype = array_of(data, dtype, "new")
     return finish(wrap(array, dtype), place, requires_grad, detached=True)
+
+
+def is_memory_of_others(data: Any) -> bool:
+    """Whether an object, other than a plain sequence, hands out an array or its memory."""
+    return (hasattr(data, "__array__") or hasattr(data, "__dlpack__")) and not isinstance(
+        data, (np.generic, Sequence)
+    )
 
 
 def holds_symbols(data: Any) -> bool:
@@ -489,7 +525,13 @@ def asarray(
         from rushlight.core.interop import from_dlpack
 
         found = from_dlpack(obj)
-    elif isinstance(obj, (bytes, bytearray, memoryview)) and not isinstance(obj, (list, tuple)):
+    elif isinstance(obj, np.generic):
+        if copy is False:
+            raise RuntimeError(
+                "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. "
+            )
+    elif has_buffer(obj):
+        # torch: whatever its elements are, the bytes are numbers of the default dtype.
         found = frombuffer(obj, dtype=result_dtype or dtypes.default_dtype)
     if found is None:
         if copy is False:
@@ -512,6 +554,14 @@ def asarray(
     if requires_grad:
         set_requires_grad(result, True)
     return result
+
+
+def has_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj).release()
+    except TypeError:
+        return False
+    return True
 
 
 def frombuffer(
@@ -627,10 +677,16 @@ def legacy_single(first: Any, dtype: dtype | None, found: dtype) -> Any:
 
             return find_overload("aten", "alias", "default")(first)
         return first.detach() if first.requires_grad else first._alias()
-    if isinstance(first, Storage):
-        count = first.nbytes_ // found.itemsize
-        array = first.buffer[: count * found.itemsize].view(found.np)
-        return wrap_strided(array, found, first)
+    if isinstance(first, (Storage, TypedStorage)):
+        if isinstance(first, TypedStorage) and first.dtype is not found:
+            raise RuntimeError(
+                f"Expected a Storage of type {found.scalar_type_name} or an UntypedStorage, but "
+                f"got type {first.dtype.scalar_type_name} for argument 1 'storage'"
+            )
+        storage = first.untyped()
+        count = storage.nbytes_ // found.itemsize
+        array = storage.values()[: count * found.itemsize].view(found.np)
+        return wrap_strided(array, found, storage)
     if isinstance(first, str):
         raise TypeError("new(): invalid data type 'str'")
     if isinstance(first, np.ndarray) and first.ndim:
@@ -646,6 +702,9 @@ def legacy_single(first: Any, dtype: dtype | None, found: dtype) -> Any:
 
 
 def legacy_new(cls: type, args: Args, kwargs: Kwargs) -> Any:
+    first = args[0] if len(args) == 1 and not kwargs else None
+    if isinstance(first, Tensor) and not dispatches(type(first)):
+        return first.as_subclass(cls)
     result = finish(legacy_array(cls, args, dict(kwargs), None), None, False)
     if cls is Tensor:
         return result
@@ -734,10 +793,21 @@ def new_tensor(
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Any:
     """The legacy constructor of this tensor's type."""
+    if self.layout is sparse_coo and device(kwargs.pop("device", cpu)) == cpu:
+        return sparse_new(self._dtype, *args, **kwargs)
     return as_class(
         finish(legacy_array(Tensor, args, kwargs, self._dtype), None, False),
         Tensor,
     )
+
+
+def sparse_new(dtype: dtype, *args: Any) -> Any:
+    """A COO tensor of indices, values and sizes, or of sizes alone."""
+    sizes = args if args and isinstance(args[0], int) else args[0] if args else (0,)
+    if not isinstance(sizes, Tensor):
+        return find_overload("aten", "zeros", "default")(sizes, dtype=dtype, layout=sparse_coo)
+    overload = "indices" if len(args) == 2 else "indices_size"
+    return find_overload("aten", "sparse_coo_tensor", overload)(*args, dtype=dtype)
 
 
 Tensor.new_tensor = overridable(new_tensor)  # type: ignore[attr-defined]

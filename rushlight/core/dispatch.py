@@ -42,6 +42,7 @@ from rushlight.core.state import (
     PROCESS,
     ThreadState,
     as_python,
+    warn_once,
 )
 from rushlight.core.tensor import PLAIN, Tensor, disabled_torch_dispatch
 
@@ -162,8 +163,10 @@ def call_function_mode(state: ThreadState, api: Function, args: Args, kwargs: Kw
     try:
         state.function_modes = modes[:-1]
         state.refresh()
-        types = tuple(type(value) for value in overriding(args, kwargs))
-        value = modes[-1].__torch_function__(api, types, args, kwargs)
+        # Classes that are switched off have no say.
+        is_off = state.excluded & LAYER_FUNCTION
+        types = () if is_off else tuple(type(value) for value in overriding(args, kwargs))
+        value = mode_rule(modes[-1], "__torch_function__")(api, types, args, kwargs)
     finally:
         state.function_modes = modes
         state.refresh()
@@ -174,6 +177,16 @@ def call_function_mode(state: ThreadState, api: Function, args: Args, kwargs: Kw
     return value
 
 
+def mode_rule(mode: Any, name: str) -> Any:
+    rule = getattr(mode, name)
+    if isinstance(getattr(rule, "__self__", None), type):
+        raise RuntimeError(
+            f"Defining your mode's `{name}` as a classmethod is not supported, please make it a "
+            "plain method"
+        )
+    return rule
+
+
 def nobody_handles(api: Function, rule: str, mode: object, classes: Sequence[type]) -> TypeError:
     """What the user reads when every override returned NotImplemented."""
     if isinstance(api, OpOverload):
@@ -182,10 +195,13 @@ def nobody_handles(api: Function, rule: str, mode: object, classes: Sequence[typ
         name = f"torch.{getattr(api, '__name__', repr(api))}"
     asked = [] if mode is None else [f"  - mode object {mode!r}\n"]
     asked += [f"  - tensor subclass {cls!r}\n" for cls in classes]
-    return TypeError(
+    found = TypeError(
         f"Multiple dispatch failed for '{name}'; all {rule} handlers returned NotImplemented:\n\n"
         + "".join(asked)
     )
+    # Python's operators ask the other operand then.
+    found.is_declined = True  # type: ignore[attr-defined]
+    return found
 
 
 def overriding(args: Args, kwargs: Kwargs) -> list[Any]:
@@ -239,10 +255,22 @@ def try_function_override(
     types = tuple(type(value) for value in candidates)
     api = translate_api(api)
     for value in candidates:
-        result = type(value).__torch_function__(api, types, args, kwargs)
+        result = rule_of(value, "__torch_function__")(api, types, args, kwargs)
         if result is not NotImplemented:
             return True, result
     raise nobody_handles(api, "__torch_function__", mode, types)
+
+
+def rule_of(value: Any, name: str) -> Any:
+    """What an operand says to calls; torch: a plain method is bound to it."""
+    rule = getattr(value, name)
+    if name == "__torch_function__" and getattr(rule, "__self__", None) is value:
+        warn_once(
+            f"plain {name}",
+            f"Defining your `{name}` as a plain method is deprecated and will be an error in "
+            "future, please define it as a classmethod.",
+        )
+    return rule
 
 
 # What most arguments are that are no tensors, and what never overrides a function.
@@ -562,15 +590,14 @@ def call_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState, stack: 
         state.refresh()
         positional, keywords = torch_arguments(op, args)
         types = tuple(dict.fromkeys(type(value) for value in subclass_operands(op, args)))
-        own = dispatch_rule(op, type(modes[-1]), modes[-1])
-        value = (own or modes[-1].__torch_dispatch__)(op, types, positional, keywords)
+        rule = dispatch_rule(op, type(modes[-1]), modes[-1])
+        rule = rule or mode_rule(modes[-1], "__torch_dispatch__")
+        value = rule(op, types, positional, keywords)
     finally:
         setattr(state, stack, modes)
         state.excluded = excluded
         state.refresh()
-    if value is NotImplemented:
-        raise nobody_handles(op, "__torch_dispatch__", modes[-1], ())
-    return value
+    return call_subclass(op, args, state, modes[-1]) if value is NotImplemented else value
 
 
 def dispatch_rule(op: OpOverload, cls: type, receiver: object) -> Callable[..., Any] | None:
@@ -591,30 +618,42 @@ def subclass_operands(op: OpOverload, args: tuple[Any, ...]) -> list[Any]:
     return found
 
 
-def call_subclass(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
-    """Let the operands' `__torch_dispatch__` handle the call, subclasses before their bases."""
+def call_subclass(
+    op: OpOverload, args: tuple[Any, ...], state: ThreadState, mode: object = None
+) -> Any:
+    """Let the operands' `__torch_dispatch__` handle the call, subclasses before their bases. `mode`
+    has declined it."""
     operands = subclass_operands(op, args)
     classes: list[type] = []
+    asked: list[Any] = []
     for value in operands:
         cls = type(value)
         if cls not in classes:
             place = next((i for i, k in enumerate(classes) if issubclass(cls, k)), len(classes))
             classes.insert(place, cls)
+            asked.insert(place, value)
     positional, keywords = torch_arguments(op, args)
     excluded = state.excluded
     try:
         # Python code runs here: functions called on plain tensors may be overridden again.
         state.excluded = as_python(excluded)
         state.refresh()
-        for cls in classes:
-            own = dispatch_rule(op, cls, cls)
-            result = (own or cls.__torch_dispatch__)(op, tuple(classes), positional, keywords)
+        for cls, value in zip(classes, asked, strict=True):
+            rule = dispatch_rule(op, cls, cls) or rule_of(value, "__torch_dispatch__")
+            result = rule(op, tuple(classes), positional, keywords)
             if result is not NotImplemented:
                 return result
     finally:
         state.excluded = excluded
         state.refresh()
-    raise nobody_handles(op, "__torch_dispatch__", None, classes)
+    raise nobody_handles(op, "__torch_dispatch__", mode, classes)
+
+
+def data_of(tensor: Tensor) -> Any:
+    """A tensor that its class detaches; it counts the writes to it by itself."""
+    found = tensor.detach()
+    found._counter = None if found._counter is tensor._counter else found._counter
+    return found
 
 
 def torch_arguments(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry
+from rushlight.core.binding import is_symbolic
 from rushlight.core.device import device
 from rushlight.core.op import OpOverload, Refused, Tag, find_overload
 from rushlight.core.refusals import DataDependentOutputException, DynamicOutputShapeException
@@ -437,6 +438,9 @@ class FakeTensorMode(Occupant):
         result = self.marked(result)
         if constant is not None and isinstance(result, FakeTensor):
             self.remember(result, constant)
+        elif constant is not None:
+            for fake, known in zip(result, constant, strict=True):
+                self.remember(fake, known)
         return result
 
     def run_shapes(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
@@ -518,7 +522,7 @@ class FakeTensorMode(Occupant):
         for position in op.list_positions:
             operands += args[position] or ()
         operands = [value for value in operands if value is not None]
-        if not operands or "nondeterministic_seeded" in op.tags:
+        if not operands or "nondeterministic_seeded" in op.tags or holds_symbol(args):
             return None
         for value in operands:
             if isinstance(value, Tensor) and getattr(value, "constant", None) is None:
@@ -535,9 +539,9 @@ class FakeTensorMode(Occupant):
                 real[position] = [v.constant if v is not None else None for v in args[position]]
         with excluding(BELOW_FAKE):
             result = op.backend(*real)
-        if isinstance(result, Tensor) and result.numel() <= CONSTANT_LIMIT:
-            return result
-        return None
+        parts = result if isinstance(result, (list, tuple)) else [result]
+        is_known = all(isinstance(v, Tensor) and v.numel() <= CONSTANT_LIMIT for v in parts)
+        return result if is_known else None
 
     def number_of(self, op: OpOverload, tensor: Tensor) -> Any:
         """`item()`: a known constant, or an unbacked symbol."""
@@ -568,6 +572,15 @@ class Converter:
         options.pop("make_constant", None)
         options.pop("shape_env", None)
         return fake_mode.from_tensor(tensor, **options)
+
+
+def holds_symbol(args: tuple[Any, ...]) -> bool:
+    """Whether a number or a size among an op's arguments is a symbol."""
+    for value in args:
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            if not isinstance(item, Tensor) and is_symbolic(item):
+                return True
+    return False
 
 
 # Keeps the geometry of real tensors that a graph has recorded.

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry, history
+from rushlight.core import dtype as dtypes
 from rushlight.core.fake import FakeTensor, listed_items
 from rushlight.core.op import OpOverload, Refused, Tag, find_overload
 from rushlight.core.state import (
@@ -179,12 +180,26 @@ class FunctionalStorage:
             sources = [self.base] if chain else []
             for step in chain[:-1]:
                 sources.append(step.repeat(sources[-1]))
-                if step.op.base_name == "expand" and sources[-1].numel() != sources[-2].numel():
-                    # A write to one of the copies is one to all.
-                    raise error("RL0702", NotImplementedError, op=step.op.name())
+            if any(step.op.base_name == "expand" for step in chain[:-1]):
+                written = chain[-1].repeat(sources[-1])
+                if any(
+                    n == 0 and size != 1 for n, size in zip(strides_of(written), sizes_of(written))
+                ):
+                    # Several copies of one element are written.
+                    raise error("RL0702", NotImplementedError, op="aten::expand")
             for step, source in zip(reversed(chain), reversed(sources)):
-                value = step.inverse(source, value)
+                is_part = step.op.base_name == "expand" and step is not chain[-1]
+                value = (written_once if is_part else step.inverse)(source, value)
             self.base = value
+
+
+def written_once(source: Any, changed: Any) -> Any:
+    """What an expanded tensor was made of, after a write to some copies of its elements: no two
+    copies of one are written, which eager code refuses."""
+    if source.dtype is dtypes.bool_:
+        differs = (changed != source).to(dtypes.int64).sum_to_size(source.shape)
+        return source.logical_xor(differs)
+    return source + (changed - source).sum_to_size(source.shape)
 
 
 def storage_like(value: Tensor) -> Storage:
@@ -711,6 +726,7 @@ class FunctionalLevel(FunctionalMode):
     """`functionalize` as a transform: values are tensors of the levels below, which record what is
     computed with them. Views and writes are followed here alone."""
 
+    transform = "Functionalize"
     plain = False
 
     def __init__(self) -> None:

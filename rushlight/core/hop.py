@@ -15,6 +15,7 @@ from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core import dispatch
 from rushlight.core import state as bits
+from rushlight.core.keys import DEVICES
 from rushlight.core.node import needs_grad
 from rushlight.core.state import LOCAL, PROCESS, ThreadState, as_python, changed
 from rushlight.core.tensor import Tensor
@@ -33,8 +34,9 @@ KEYS = {
     "AutogradCPU": "autograd",
     "Functionalize": "functional",
     "FuncTorchBatched": "batch",
-    "Vmap": "batch",
 }
+# No tensor with values is on these devices, so that no rule of theirs is ever asked for.
+ABSENT_DEVICES = {*DEVICES} - {"CPU", "Meta"}
 HOPS: dict[str, HigherOrderOperator] = {}
 Rule = Callable[..., Any]
 
@@ -43,6 +45,7 @@ class HigherOrderOperator:
     """An operator over functions; calling it passes all layers that are active."""
 
     namespace = "higher_order"
+    records_always = False
 
     def __init__(self, name: str, *, cacheable: bool = False) -> None:
         self._name = self.__name__ = self.__qualname__ = name
@@ -51,6 +54,8 @@ class HigherOrderOperator:
         self.rules: dict[str, Rule] = {}
         # Class of a mode or of a tensor -> what stands in for its `__torch_dispatch__`.
         self.class_rules: dict[type, Rule] = {}
+        # Name of a transform -> what its levels call instead of the rule for their layer.
+        self.transform_rules: dict[str, Rule] = {}
         self.non_fallthrough_keys = None
         HOPS[name] = self
 
@@ -83,7 +88,15 @@ class HigherOrderOperator:
         return keep
 
     def py_impl(self, key: Any) -> Callable[[Rule], Rule]:
-        """Decorator: a rule under torch's name of a key, or for a class of modes or tensors."""
+        """Decorator: a rule under torch's name of a key, or for a class of modes or tensors, or for
+        the levels of a transform."""
+        if hasattr(key, "adapted"):
+
+            def keep_for_levels(function: Rule) -> Rule:
+                self.transform_rules[key.name] = key.adapted(function)
+                return function
+
+            return keep_for_levels
         if isinstance(key, type):
             layer = getattr(key, "slot", "").removeprefix("pre_")
             if layer in RULES:
@@ -95,14 +108,20 @@ class HigherOrderOperator:
 
             return keep
         name = str(getattr(key, "name", key)).rpartition(".")[2]
+        if name not in KEYS and name.removeprefix("Autograd") in ABSENT_DEVICES:
+            return lambda function: function
         if name not in KEYS:
             raise error("RL0309", LookupError, op=self._name, key=name)
+        if KEYS[name] == "autograd":
+            return self.py_autograd_impl
         return self.rule(KEYS[name])
 
     def py_functionalize_impl(self, function: Rule) -> Rule:
         return self.rule("functional")(function)
 
     def py_autograd_impl(self, function: Rule) -> Rule:
+        """torch: such a rule is called with grad mode off too."""
+        self.records_always = True
         return self.rule("autograd")(function)
 
     def fallthrough(self, key: Any) -> None:
@@ -141,7 +160,7 @@ class HigherOrderOperator:
             return self.rule_for("functional", mode)(mode, *args, **kwargs)
         if state.pre_proxy is not None and open_to & bits.LAYER_PRE_PROXY:
             return self.rule_for("proxy", state.pre_proxy)(state.pre_proxy, *args, **kwargs)
-        if open_to & bits.LAYER_AUTOGRAD and state.grad:
+        if open_to & bits.LAYER_AUTOGRAD and (state.grad or self.records_always):
             return self.rule_for("autograd", "autograd")(*args, **kwargs)
         return self.below_autograd(state, args, kwargs)
 
@@ -177,6 +196,9 @@ class HigherOrderOperator:
 
     def at_level(self, level: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A function may close over tensors of a level, so that all levels see every call."""
+        given = self.transform_rules.get(getattr(level, "transform", ""))
+        if given is not None:
+            return given(level, *args, **kwargs)
         rule = self.rule_for(level.hop_rule, level)
         if level.hop_rule == "autograd":
             return rule(*args, **kwargs)

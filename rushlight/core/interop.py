@@ -52,12 +52,10 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The tensor's memory as an ndarray; with force=True a copy where it cannot be shared."""
     layout = self.layout
     if layout.name != "strided":
-        if not force:
-            raise TypeError(
-                f"can't convert {LAYOUT_NAMES.get(layout.name, layout.name)} layout tensor to "
-                "numpy. Use Tensor.to_dense() first."
-            )
-        return self.to_dense().numpy(force=True)
+        raise TypeError(
+            f"can't convert {LAYOUT_NAMES.get(layout.name, layout.name)} layout tensor to numpy. "
+            "Use Tensor.to_dense() first."
+        )
     if self._array is None:
         raise TypeError(
             f"can't convert {self.device.type} device type tensor to numpy. Use Tensor.cpu() to "
@@ -134,7 +132,8 @@ def tolist(self: Tensor) -> Any:
 
 def formatted(self: Tensor, spec: str) -> str:
     """f"{tensor:.2f}": of the number, where there is one; of its text otherwise."""
-    if self.dim() == 0 and self._array is not None and type(self) in PLAIN:
+    held = self._array is not None and type(self) in PLAIN
+    if (held or self.is_quantized) and self.dim() == 0:
         return self.item().__format__(spec)  # type: ignore[no-any-return]
     return object.__format__(self, spec)
 
@@ -161,6 +160,8 @@ def dlpack(
         raise error("RL0408", BufferError, what=f"on device '{self.device}': they have no memory")
     if self._dtype in UNKNOWN_TO_NUMPY:
         raise error("RL0408", BufferError, what=f"of {self._dtype}: NumPy's DLPack lacks the type")
+    if stream is not None and not isinstance(stream, int):
+        raise TypeError("stream must be ``int`` or ``none``")
     if stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
     array = self._array
@@ -369,9 +370,10 @@ class PlainParts:
 
 
 def set_state(self: Tensor, state: object) -> None:
-    """Attributes of a subclass that pickles its own way."""
-    if isinstance(state, dict):
-        set_attributes(self, state)
+    """Attributes of a subclass that pickles its own way, and its slots beside them."""
+    for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
+        if isinstance(part, dict):
+            set_attributes(self, part)
 
 
 # -- copying ---------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -13,7 +14,10 @@ from rushlight.core.dtype import get_default_dtype
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import alias_array, set_requires_grad, wrap_strided
 
-__all__ = ["from_file"]
+__all__ = ["FILES", "from_file"]
+
+# The files of storages that share one.
+FILES: WeakKeyDictionary[Storage, str] = WeakKeyDictionary()
 
 
 def from_file(
@@ -48,6 +52,8 @@ def storage_from_file(filename: Any, shared: bool, nbytes: int) -> Storage:
     storage = Storage(file_bytes(filename, shared, nbytes))
     storage.shared = shared
     storage.can_grow = False
+    if shared:
+        FILES[storage] = os.fspath(filename)
     return storage
 
 

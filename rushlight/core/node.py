@@ -273,7 +273,7 @@ class AutogradState:
         self.hooks: NodeHooks | None = None
         self.post_accumulate: HookDict | None = None
         self.retains_grad = False
-        # Accumulators of before `retire_accumulator`: [sequence number, metas, weak reference].
+        # Accumulators of before `retire_accumulator`, see there.
         self.retired: list[Any] | None = None
         self.detached_at = 0
         self.tangent: TangentSlot | None = None
@@ -302,12 +302,26 @@ def retire_accumulator(tensor: Tensor) -> None:
     also those that still point to the leaf itself (Note [Leaf edges]); later ones get a new
     accumulator.
     """
-    state = autograd_state(tensor)
-    ref = state.accumulator
+    add_retired(tensor, accumulator_of_now(tensor))
+
+
+def accumulator_of_now(tensor: Tensor, prehook: Callable[[Any], Any] | None = None) -> list[Any]:
+    """The accumulator of nodes recorded so far: a sequence number that is above theirs, what they
+    expect, the accumulator if there is one and a hook that runs before it."""
+    state = tensor._autograd
+    ref = None if state is None else state.accumulator
     node = ref() if ref is not None else None
-    metas = (output_meta(tensor),) if node is None else node.output_metas
-    kept = (state.retired or [])[1 - MOST_RETIRED :]
-    state.retired = [*kept, [next_sequence(), metas, None if node is None else ref]]
+    if node is None:
+        return [next_sequence(), (output_meta(tensor),), None, prehook]
+    if prehook is not None:
+        node.register_prehook(prehook)
+    return [next_sequence(), node.output_metas, ref, prehook]
+
+
+def add_retired(tensor: Tensor, former: list[Any]) -> None:
+    """Nodes recorded before `former` was noted keep to it."""
+    state = autograd_state(tensor)
+    state.retired = [*(state.retired or [])[1 - MOST_RETIRED :], former]
     state.accumulator = None
     if state.hooks is None:
         # Keeps the leaf off the paths that know only its present shape.
@@ -326,6 +340,8 @@ def accumulator_for(tensor: Tensor, node: GraphNode) -> AccumulateGrad:
                 if found is None:
                     found = AccumulateGrad(tensor)
                     found.output_metas = entry[1]
+                    if entry[3] is not None:
+                        found.register_prehook(entry[3])
                     entry[2] = weakref.ref(found)
                 return found
     return accumulator(tensor)

@@ -34,6 +34,15 @@ class Parameter(Tensor, metaclass=ParameterType):
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter expects a Tensor, got {type(data).__name__}")
         result = data.detach()
+        given, kept = type(data), type(result)
+        if kept is not given:
+            raise RuntimeError(
+                f"Creating a Parameter from an instance of type {given.__name__} requires "
+                "that detach() returns an instance of the same type, but return type "
+                f"{kept.__name__} was found instead. To use the type as a Parameter, "
+                "please correct the detach() semantics defined by its __torch_dispatch__() "
+                "implementation."
+            )
         set_requires_grad(result, requires_grad)
         result._is_param = True
         return result

@@ -357,7 +357,9 @@ class Recorder(Occupant):
         finally:
             state.excluded = excluded
             state.refresh()
+        # What is made of constants alone is one.
         stays = fixed and "nondeterministic_seeded" not in op.tags and small(result)
+        stays = stays and not fake.holds_symbol(args)
         self.track(result, node, stays)
         bind_fresh_symbols(node, result)
         if op.mutated_positions:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import annotate, error
 from rushlight.core import geometry, ports
+from rushlight.core.device import sparse_coo, strided
 from rushlight.core.state import LOCAL
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "check_outside_transforms",
     "check_wrapper_class",
     "dim_type_error",
+    "memory_kind",
     "unknown_size",
 ]
 
@@ -85,6 +87,16 @@ def check_outside_transforms(words: str) -> None:
         raise RuntimeError(words)
 
 
+def memory_kind(tensor: Tensor) -> str:
+    """What a tensor's memory is: only tensors of one kind can take over another's."""
+    if tensor.is_quantized:
+        return "quantized"
+    layout = tensor.layout
+    if layout is strided:
+        return "meta" if tensor.device.type == "meta" else "dense"
+    return "coordinates" if layout is sparse_coo else "compressed"
+
+
 def check_data_assignment(tensor: Tensor, value: Tensor) -> None:
     """torch: a tensor of a transform keeps the memory it stands for, and lends it to no other."""
     for given in (tensor, value):
@@ -92,6 +104,11 @@ def check_data_assignment(tensor: Tensor, value: Tensor) -> None:
             raise RuntimeError(
                 "mutating directly with `.data` inside functorch transform is not allowed."
             )
+    if tensor.layout is not value.layout or memory_kind(tensor) != memory_kind(value):
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+            "incompatible tensor type."
+        )
 
 
 class DynamicOutputShapeException(RuntimeError):

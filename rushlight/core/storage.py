@@ -12,6 +12,7 @@ from weakref import ReferenceType, WeakValueDictionary, ref
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.core.device import cpu as CPU
 from rushlight.core.device import device
 from rushlight.core.device import meta as META
@@ -90,6 +91,20 @@ class Storage:
         return storage_from_file(filename, shared, nbytes)
 
     @classmethod
+    def from_buffer(
+        cls,
+        buffer: Any,
+        byte_order: str = "native",
+        count: int = -1,
+        offset: int = 0,
+        dtype: Any = None,
+    ) -> Storage:
+        """A copy of a buffer's bytes: `count` elements of `dtype` from byte `offset` on."""
+        from rushlight.core.typedstorage import bytes_of_buffer
+
+        return cls(bytes_of_buffer(buffer, byte_order, count, offset, dtype))
+
+    @classmethod
     def foreign(cls, buffer: Any) -> Storage:
         """Memory that an object outside owns."""
         storage = cls(buffer)
@@ -159,12 +174,31 @@ class Storage:
         self.moved = tuple([ref(array) for array in [*self.formers(), owner_of(self.buffer)]])
         self.buffer = buffer
 
+    def byteswap(self, dtype: Any) -> None:
+        """Turn the bytes of every element of `dtype` round."""
+        part = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+        self.values()[:] = self.values().reshape(-1, part)[:, ::-1].reshape(-1)
+
+    def values(self) -> Array:
+        if self.buffer is None:
+            # torch: a wrong call.
+            raise NotImplementedError("Not available for 'meta' device type")
+        held: Array = self.buffer
+        return held
+
     def clone(self) -> Storage:
         if self.buffer is None:
             return Storage.meta(self.nbytes_)
         return Storage(self.buffer.copy())
 
+    __copy__ = clone
+
     def copy_(self, source: Storage) -> Storage:
+        if self.nbytes_ != source.nbytes_:
+            raise RuntimeError(
+                f"size does not match, self was {self.nbytes_} bytes but src was "
+                f"{source.nbytes_} bytes"
+            )
         if self.buffer is not None and source.buffer is not None:
             self.buffer[:] = source.buffer
         return self
@@ -181,7 +215,9 @@ class Storage:
         return 1
 
     def cpu(self) -> Storage:
-        return self if self.device.type == "cpu" else Storage(int(self.nbytes_))
+        if self.device.type == "meta":
+            raise error("RL0402", NotImplementedError)
+        return self
 
     def is_shared(self) -> bool:
         return self.shared
@@ -189,19 +225,48 @@ class Storage:
     def is_pinned(self, device: Any = None) -> bool:
         return False
 
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    @property
+    def filename(self) -> str | None:
+        """The file that writes go to."""
+        from rushlight.core.mapped import FILES
+
+        return FILES.get(self)
+
+    @property
+    def _cdata(self) -> int:
+        return id(self)
+
+    def type(self) -> str:
+        return "torch.storage.UntypedStorage"
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + int(self.nbytes_)
+
     def tolist(self) -> list[int]:
-        return [] if self.buffer is None else list(self.buffer.tolist())
+        return list(self.values().tolist())
 
     def __iter__(self) -> Any:
         return iter(self.tolist())
 
     def __getitem__(self, index: Any) -> Any:
-        found = self.buffer[index]
-        # torch: a slice is a storage over the same memory.
-        return Storage(found) if isinstance(index, slice) else int(found)
+        if isinstance(index, slice):
+            # torch: a slice is a storage over the same memory.
+            return Storage(self.values()[index])
+        return int(self.values()[self.place(index)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.buffer[index] = value
+        self.values()[index if isinstance(index, slice) else self.place(index)] = value
+
+    def place(self, index: Any) -> int:
+        if not hasattr(index, "__index__"):
+            raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
+        if not -self.nbytes_ <= index < self.nbytes_:
+            raise IndexError(f"index {index} out of range for storage of size {self.nbytes_}")
+        return int(index)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (

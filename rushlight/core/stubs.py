@@ -100,8 +100,9 @@ def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) 
     def general(args: Any, keywords: dict[str, Any]) -> Any:
         try:
             result = packet_call(packet, api, args, keywords)
-        except TypeError:
-            if is_operator and is_foreign(packet, args[1:]):
+        except TypeError as raised:
+            is_declined = hasattr(raised, "is_declined")
+            if is_operator and (is_declined or is_foreign(packet, args[1:])):
                 return foreign_answer(packet, api, *args[:2])
             raise
         return result if answer is None else answer(result, keywords.get("out"))

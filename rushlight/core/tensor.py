@@ -453,10 +453,10 @@ class Tensor(metaclass=TensorType):
     @property
     def data(self) -> Any:
         if type(self) is not Tensor and type(self) not in PLAIN:
-            from rushlight.core.dispatch import dispatches
+            from rushlight.core.dispatch import data_of, dispatches
 
             if dispatches(type(self)) and not self.handling_layer:
-                return self.detach()
+                return data_of(self)
             return self._alias(share_counter=False).as_subclass(type(self))
         return self._alias(share_counter=False)
 
@@ -465,11 +465,6 @@ class Tensor(metaclass=TensorType):
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         check_data_assignment(self, value)
-        if self.layout is not value.layout:
-            raise RuntimeError(
-                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
-                "incompatible tensor type."
-            )
         if self._requires_grad and not (value._dtype.is_floating_point or value._dtype.is_complex):
             raise RuntimeError(
                 "data set to a tensor that requires gradients must be floating point or complex "

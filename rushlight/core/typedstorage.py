@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from rushlight.base.errors import error
+import numpy as np
+
+from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import get_default_dtype
 from rushlight.core.storage import Storage
 
-__all__ = ["TypedStorage"]
+__all__ = ["TypedStorage", "bytes_of_buffer"]
+
+
+def bytes_of_buffer(
+    buffer: Any, byte_order: str, count: int, offset: int, dtype: Any
+) -> np.ndarray[Any, Any]:
+    """A copy of elements of a buffer, as bytes in this machine's order."""
+    if byte_order not in ("native", "big", "little"):
+        raise ValueError(
+            f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')"
+        )
+    width = 1 if dtype is None else dtype.itemsize
+    held = np.frombuffer(buffer, np.uint8)
+    if not 0 <= offset <= held.size:
+        raise ValueError(
+            f"offset must be non-negative and no greater than buffer length ({held.size}) , but "
+            f"got {offset}"
+        )
+    if count < 0:
+        if (held.size - offset) % width:
+            raise ValueError(
+                f"buffer size ({held.size}) must be a multiple of element size ({width})"
+            )
+        count = (held.size - offset) // width
+    if offset + count * width > held.size:
+        raise ValueError(
+            f"buffer has only {held.size - offset} elements after offset {offset}, but specified a "
+            f"size of {count}"
+        )
+    found = held[offset : offset + count * width].copy()
+    if dtype is dtypes.bool_:
+        return found.astype(bool).view(np.uint8)
+    if byte_order not in ("native", sys.byteorder):
+        part = width // 2 if dtype is not None and dtype.is_complex else width
+        found = np.ascontiguousarray(found.reshape(-1, part)[:, ::-1]).reshape(-1)
+    return found
 
 
 class TypedStorage:
@@ -53,9 +91,7 @@ class TypedStorage:
         return self._untyped_storage
 
     def array(self) -> Any:
-        buffer = self._untyped_storage.buffer
-        if buffer is None:
-            raise error("RL0403", NotImplementedError, what="reading a storage asks for values")
+        buffer = self._untyped_storage.values()
         usable = self.size() * self.dtype.itemsize
         return buffer[:usable].view(self.dtype.np)
 
@@ -85,13 +121,43 @@ class TypedStorage:
     def clone(self) -> TypedStorage:
         return TypedStorage.over(self._untyped_storage.clone(), self.dtype)
 
+    __copy__ = clone
+
     def copy_(self, source: TypedStorage) -> TypedStorage:
-        self.array()[:] = source.array()
+        if len(self) != len(source):
+            raise RuntimeError(
+                f"size does not match, self was {self.nbytes()} bytes but src was "
+                f"{source.nbytes()} bytes"
+            )
+        if self._untyped_storage.buffer is not None:
+            self.array()[:] = source.array()
         return self
 
     def fill_(self, value: complex) -> TypedStorage:
-        self.array()[:] = value
+        if self._untyped_storage.buffer is not None:
+            self.array()[:] = value
         return self
+
+    def resizable(self) -> bool:
+        return self._untyped_storage.resizable()
+
+    def is_pinned(self, device: Any = None) -> bool:
+        return False
+
+    @property
+    def filename(self) -> str | None:
+        return self._untyped_storage.filename
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._untyped_storage.is_cuda
+
+    @property
+    def _cdata(self) -> int:
+        return self._untyped_storage._cdata
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + int(self.nbytes())
 
     def is_shared(self) -> bool:
         return self._untyped_storage.shared
@@ -102,9 +168,26 @@ class TypedStorage:
     def type(self, dtype: Any = None) -> Any:
         """The name of the storage's class, or a copy with elements of another dtype."""
         if dtype is None:
-            return f"torch.{self.dtype.legacy_tensor_name.replace('Tensor', 'Storage')}"
-        result_dtype = getattr(dtype, "dtype", dtype)
-        return TypedStorage(self.array().astype(result_dtype.np).tolist(), dtype=result_dtype)
+            return f"torch.{storage_name(self.dtype)}"
+        if isinstance(dtype, str):
+            named = {f"torch.{storage_name(each)}": each for each in dtypes.ALL}
+            if dtype not in named:
+                raise AttributeError(f"there is no storage class {dtype!r}")
+            return self.cast(named[dtype])
+        return self.cast(getattr(dtype, "dtype", dtype))
+
+    def cast(self, dtype: Any) -> TypedStorage:
+        """The elements as those of another dtype, in memory of their own unless it is the same."""
+        if dtype is self.dtype:
+            return self
+        memory = self._untyped_storage
+        if memory.buffer is None:
+            return TypedStorage.over(Storage.meta(self.size() * dtype.itemsize), dtype)
+        values = self.array().astype(dtype.np)
+        return TypedStorage.over(Storage(values.view(np.uint8)), dtype)
+
+    def pickle_storage_type(self) -> str:
+        return storage_name(self.dtype)
 
     def tolist(self) -> list[Any]:
         return list(self.array().tolist())
@@ -113,6 +196,8 @@ class TypedStorage:
         return iter(self.tolist())
 
     def __getitem__(self, index: int) -> Any:
+        if not isinstance(index, (int, slice)):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         if not -len(self) <= index < len(self):
@@ -120,7 +205,8 @@ class TypedStorage:
         return self.array()[index].item()
 
     def __setitem__(self, index: int | slice, value: complex) -> None:
-        self.array()[index] = value
+        if self._untyped_storage.buffer is not None:
+            self.array()[index] = value
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -140,3 +226,31 @@ class TypedStorage:
             else "\n".join(f" {value}" for value in self.tolist())
         )
         return f"{body}\n{head}{len(self)}]"
+
+
+def storage_name(dtype: Any) -> str:
+    return str(dtype.legacy_tensor_name.replace("Tensor", "Storage"))
+
+
+def cast_method(name: str, dtype: Any) -> None:
+    """`storage.float()` and its kin; the elements of memory without a dtype are its bytes."""
+
+    def typed(self: TypedStorage) -> TypedStorage:
+        return self.cast(dtype)
+
+    def untyped(self: Storage) -> TypedStorage:
+        return TypedStorage.over(self, dtypes.uint8).cast(dtype)
+
+    for cls, method in ((TypedStorage, typed), (Storage, untyped)):
+        method.__name__ = name
+        method.__qualname__ = f"{cls.__name__}.{name}"
+        setattr(cls, name, method)
+
+
+for name, dtype in {
+    "bfloat16": dtypes.bfloat16, "bool": dtypes.bool_, "byte": dtypes.uint8, "char": dtypes.int8,
+    "complex_double": dtypes.complex128, "complex_float": dtypes.complex64,
+    "double": dtypes.float64, "float": dtypes.float32, "half": dtypes.float16, "int": dtypes.int32,
+    "long": dtypes.int64, "short": dtypes.int16,
+}.items():  # fmt: skip
+    cast_method(name, dtype)

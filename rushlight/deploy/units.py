@@ -17,6 +17,7 @@ from rushlight.codegen.kernels.pooltext import NAMES, pool_text
 from rushlight.codegen.llvm import ModuleText, attributes_for
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.plan import Plan
+from rushlight.codegen.steps import Native
 from rushlight.codegen.values import Call
 from rushlight.codegen.writer import RunWriter
 from rushlight.core import ports
@@ -101,7 +102,9 @@ class UnitWriter(RunWriter):
         is_below = not call.through_dispatch and isinstance(call.op, OpOverload)
         return self.named(written_callee(call.op, is_below))
 
-    def compiled(self, kernels: list[Kernel]) -> tuple[str, list[Buffer], Plan, list[Atom]]:
+    def compiled(
+        self, kernels: Sequence[Kernel | Native]
+    ) -> tuple[str, list[Buffer], Plan, list[Atom]]:
         found = super().compiled(kernels)
         name, outside, scratch, atoms = found
         self.native.append(found)

@@ -35,6 +35,7 @@ from rushlight.export.tracing import (
     without_bases,
 )
 from rushlight.export.verifier import Verifier
+from rushlight.opset.registry import PACKETS, registered
 
 if TYPE_CHECKING:
     from rushlight.export.program import ExportedProgram
@@ -102,7 +103,18 @@ def default_decompositions() -> CustomDecompTable:
         linear = torch.ops.aten.linear.default(input, p_weight, p_bias);  ...
         return (linear,)
     """
-    return CustomDecompTable(core_aten_decompositions())
+    return CustomDecompTable({**composites_of_users(), **core_aten_decompositions()})
+
+
+def composites_of_users() -> dict[Any, Decomposition]:
+    """The functional ops of other namespaces that have a body, which is their decomposition."""
+    return {
+        op: op.decompose
+        for namespace in list(PACKETS)
+        if namespace not in ("aten", "prims")
+        for op in registered(namespace)
+        if op.composite_body() is not None and not may_alias(op) and not op.mutated_positions
+    }
 
 
 def decompose_program(

@@ -153,6 +153,8 @@ class ExportRun:
             ranges = self.solve(plan, traced, defer_guards, allow_constants)
             signature = sign(traced)
             constants = self.finish_graph(traced, signature)
+            if isinstance(self.mod, GraphModule) and "custom" in self.mod.meta:
+                traced.module.meta["custom"] = self.mod.meta["custom"]
             if self.is_strict:
                 effects.note_dims(traced.module, plan)
         entry = ModuleCallSignature(
@@ -258,10 +260,17 @@ def fake_mode_for(values: Sequence[Any]) -> FakeTensorMode:
 
 
 def original_state(mod: Module) -> dict[str, Any]:
-    """Parameters and persistent buffers under all of their names: the tensors themselves."""
-    held = Held(mod)
-    values = {**held.parameters, **held.buffers}
-    return {name: values[name] for name in mod.state_dict(keep_vars=True) if name in values}
+    """Parameters and persistent buffers under all of their names, in the order of state dicts: the
+    tensors themselves. What hooks make of a state dict is not their names."""
+    found = {}
+    for path, member in mod.named_modules(remove_duplicate=False):
+        prefix = f"{path}." if path else ""
+        left_out = member._non_persistent_buffers_set
+        kept = {name: value for name, value in member._buffers.items() if name not in left_out}
+        for name, value in (*member._parameters.items(), *kept.items()):
+            if value is not None:
+                found[prefix + name] = value
+    return found
 
 
 def known_constants(mod: Module, held: Held) -> ConstantNames:
@@ -279,11 +288,13 @@ def known_constants(mod: Module, held: Held) -> ConstantNames:
 def call_graph(
     mod: Module, signature: ModuleCallSignature, kept: dict[str, ModuleCallSignature]
 ) -> list[ModuleCallEntry]:
-    """An entry for every module; the root's, and those that are kept, say how it is called."""
-    return [
+    """An entry for every module; the root's, and those that are kept, say how it is called. Further
+    calls of these have entries of their own."""
+    found = [
         ModuleCallEntry(path, kept.get(path) if path else signature)
         for path, _ in mod.named_modules(remove_duplicate=False)
     ]
+    return found + [ModuleCallEntry(path, kept[path]) for path in kept if "@" in path]
 
 
 def kept_calls(traced: Traced) -> dict[str, ModuleCallSignature]:

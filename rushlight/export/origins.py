@@ -17,6 +17,7 @@ from rushlight.core.hop import HigherOrderOperator
 from rushlight.core.modes import TorchFunctionMode
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
+from rushlight.functional import NAMES as PYTHON_FUNCTIONS
 from rushlight.fx.origins import Origins
 from rushlight.nn.homes import torch_class_name
 from rushlight.nn.module import Module
@@ -79,6 +80,8 @@ def function_name(func: Any) -> tuple[str, str]:
             return name, "wrapper_descriptor"
         return name, "method_descriptor"
     module = getattr(func, "__module__", "") or ""
+    if module in ("rushlight", "torch") and name not in PYTHON_FUNCTIONS:
+        return name, "builtin_function_or_method"
     if module.startswith(("rushlight.", "torch.")) and (name == "tensor" or is_op(module, name)):
         return name, "builtin_function_or_method"
     return name, type(func).__name__

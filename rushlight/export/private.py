@@ -28,6 +28,7 @@ def export_at(
     preserve_module_call_signature: tuple[str, ...] = (),
     pre_dispatch: bool = False,
     prefer_deferred_runtime_asserts_over_guards: bool = False,
+    allow_complex_guards_as_runtime_asserts: bool = False,
     _allow_complex_guards_as_runtime_asserts: bool = False,
     _disable_forced_specializations: bool = False,
 ) -> ExportedProgram:
@@ -45,7 +46,8 @@ def export_at(
         strict=strict,
         preserve_module_call_signature=preserve_module_call_signature,
         pre_dispatch=pre_dispatch,
-        defer_guards=_allow_complex_guards_as_runtime_asserts
+        defer_guards=allow_complex_guards_as_runtime_asserts
+        or _allow_complex_guards_as_runtime_asserts
         or prefer_deferred_runtime_asserts_over_guards,
         allow_constants=_disable_forced_specializations,
     )

@@ -7,6 +7,7 @@ Invariants: the graph is checked by the program's verifiers whenever a program i
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.export.signature import ExportGraphSignature, InputKind, ModuleCallEntry
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
+from rushlight.graph.node import Node
 from rushlight.graph.printing import CodeGen
 from rushlight.nn.module import Module
 
@@ -75,7 +77,17 @@ class ExportedProgram:
         self._example_inputs = example_inputs
         self._constants = constants or {}
         self._verifiers: list[Any] = list(verifiers or [Verifier])
+        join_parts(self._graph_module, self.named_arguments())
         self.validate()
+
+    def named_arguments(self) -> Iterator[Any]:
+        """Everything in signatures that names a node."""
+        signature = self._graph_signature
+        yield from [spec.arg for spec in signature.input_specs]
+        yield from [spec.arg for spec in signature.output_specs]
+        for entry in self._module_call_graph:
+            if entry.signature is not None:
+                yield from (*entry.signature.inputs, *entry.signature.outputs)
 
     # -- what it holds -----------------------------------------------------------------------------
 
@@ -127,7 +139,24 @@ class ExportedProgram:
                 "Example inputs should be a tuple containing example arguments (as a tuple), and "
                 f"example kwargs (as a dictionary); got {value!r}"
             )
+        if value is not None:
+            self.check_example(*value)
         self._example_inputs = value
+
+    def check_example(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise ValueError unless the program can be called so."""
+        from rushlight.export.checks import flatten_call
+
+        in_spec = self.call_spec.in_spec
+        if in_spec is None:
+            return
+        expected = list(in_spec.child(1).context or ()) if in_spec.num_children == 2 else []
+        if set(kwargs) != set(expected):
+            raise ValueError(
+                f"Ran into a kwarg keyword mismatch: Got the following keywords {list(kwargs)} but "
+                f"expected {expected}"
+            )
+        flatten_call(in_spec, args, kwargs)
 
     @property
     def call_spec(self) -> CallSpec:
@@ -300,3 +329,23 @@ def rename_specs(signature: ExportGraphSignature, module: GraphModule) -> None:
     for value, output in zip(outputs, signature.output_specs, strict=True):
         if hasattr(value, "name"):
             output.arg.name = value.name
+
+
+def join_parts(module: GraphModule, names: Iterable[Any]) -> None:
+    """Let each part of a result be taken by one node; what had the name of another has its name."""
+    first: dict[tuple[Node, Any], Node] = {}
+    renamed: dict[str, str] = {}
+    for node in module.graph.nodes:
+        if node.op != "call_function" or node.target is not operator.getitem:
+            continue
+        owner, key = node.args
+        if isinstance(owner, Node) and isinstance(key, int):
+            kept = first.setdefault((owner, key), node)
+            if kept is not node:
+                node.replace_all_uses_with(kept)
+                module.graph.erase_node(node)
+                renamed[node.name] = kept.name
+    if renamed:
+        module.recompile()
+        for argument in names:
+            argument.name = renamed.get(argument.name, argument.name)

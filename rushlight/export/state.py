@@ -72,7 +72,7 @@ class Held:
         if assigned and not self.may_assign:
             names = ", ".join([f"self.{name}" for name in assigned])
             raise ValueError(
-                f"The tensor{'s' if len(assigned) > 1 else ''} {names} "
+                f"The tensor attribute{'s' if len(assigned) > 1 else ''} {names} "
                 f"{'were' if len(assigned) > 1 else 'was'} assigned during export. "
                 "Such attributes must be registered as buffers using the `register_buffer` API "
                 "(https://pytorch.org/docs/stable/generated/torch.nn.Module.html"
@@ -85,55 +85,68 @@ def snapshot_attributes(module: Module, placed: list[Any]) -> Callable[[], list[
     tensors among them were assigned, but for the `placed` ones. Containers get back what they
     hold."""
     own = {id(value) for value in placed}
-    kept = [
-        (path, member, dict(vars(member)), members_of(vars(member)))
-        for path, member in module.named_modules()
-    ]
+    kept = []
+    for path, member in module.named_modules():
+        prefix = f"{path}." if path else ""
+        kept.append((prefix, member, dict(vars(member)), members_of(vars(member), prefix)))
+
+    def is_assigned(before: Any, now: Any) -> bool:
+        is_tensor = isinstance(before, Tensor) and isinstance(now, Tensor)
+        return is_tensor and now is not before and id(now) not in own
 
     def restore() -> list[str]:
         assigned = []
-        for path, member, attributes, contents in kept:
+        for prefix, member, attributes, contents in kept:
             now = vars(member)
-            for name, value in list(now.items()):
-                if name in OWN:
-                    continue
-                before = attributes.get(name)
-                is_tensor = isinstance(value, Tensor) and isinstance(before, Tensor)
-                if is_tensor and value is not before and id(value) not in own:
-                    assigned.append(f"{path}.{name}" if path else name)
+            for name, value in now.items():
+                if name not in OWN and is_assigned(attributes.get(name), value):
+                    assigned.append(prefix + name)
+            for path, container, content in contents:
+                for key, before, value in common_items(content, container):
+                    if is_assigned(before, value):
+                        assigned.append(f"{path}[{key!r}]")
             if not is_same(now, attributes):
                 now.clear()
                 now.update(attributes)
-            for container, content in contents:
+            for _, container, content in contents:
                 refill(container, content)
         return assigned
 
     return restore
 
 
+def common_items(content: Any, container: Any) -> list[tuple[Any, Any, Any]]:
+    """What a container held and holds under the same key."""
+    if isinstance(content, dict):
+        return [(key, content[key], container[key]) for key in content if key in container]
+    if isinstance(content, list):
+        return [(place, *pair) for place, pair in enumerate(zip(content, container))]
+    return []
+
+
 def is_same(now: dict[str, Any], before: dict[str, Any]) -> bool:
     return len(now) == len(before) and all([now.get(k) is v for k, v in before.items()])
 
 
-def members_of(attributes: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """The containers among attributes, and in them, with copies of what they hold."""
-    found: list[tuple[Any, Any]] = []
+def members_of(attributes: dict[str, Any], prefix: str) -> list[tuple[str, Any, Any]]:
+    """The containers among attributes, and in them, by path, with copies of what they hold."""
+    found: list[tuple[str, Any, Any]] = []
     seen: set[int] = set()
 
-    def visit(value: Any) -> None:
+    def visit(value: Any, path: str) -> None:
         if type(value) is tuple:
-            for item in value:
-                visit(item)
+            for place, item in enumerate(value):
+                visit(item, f"{path}[{place}]")
         if type(value) not in CONTAINERS or id(value) in seen:
             return
         seen.add(id(value))
-        found.append((value, value.copy()))
-        for item in value.values() if isinstance(value, dict) else value:
-            visit(item)
+        found.append((path, value, value.copy()))
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            visit(item, f"{path}[{key!r}]")
 
     for name, value in attributes.items():
         if name not in OWN:
-            visit(value)
+            visit(value, prefix + name)
     return found
 
 

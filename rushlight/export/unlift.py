@@ -166,6 +166,8 @@ def stateful_root(program: ExportedProgram, source: GraphModule) -> Module:
         if spec.target is not None:
             value = program._value_of(spec.target)
             is_buffer = spec.kind is InputKind.BUFFER
+            if spec.kind is InputKind.CONSTANT_TENSOR:
+                value = as_constant(value)
             place(root, spec.target, value, spec.target not in left_out, is_buffer)
     return root
 
@@ -180,7 +182,13 @@ def place_rest(program: ExportedProgram, module: GraphModule) -> None:
             place(module, spec.target, value, spec.target not in left_out, spec.target in buffers)
     for name, value in program.constants.items():
         if name not in buffers:
-            place(module, name, value, True)
+            place(module, name, as_constant(value), True)
+
+
+def as_constant(value: Any) -> Any:
+    """A tensor of the same memory that no gradient reaches, whatever the exported module had."""
+    is_open = isinstance(value, Tensor) and (value.requires_grad or isinstance(value, Parameter))
+    return value.detach() if is_open else value
 
 
 def place(root: Module, target: str, value: Any, persistent: bool, is_buffer: bool = False) -> None:

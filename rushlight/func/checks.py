@@ -35,6 +35,12 @@ def chosen_positions(argnums: Any, count: int) -> tuple[int, ...]:
     return found
 
 
+def slice_argnums(args: tuple[Any, ...], argnums: Any, as_tuple: bool = True) -> Any:
+    """The arguments at `argnums`; one alone unless `as_tuple`."""
+    found = tuple([args[position] for position in chosen_positions(argnums, len(args))])
+    return found if as_tuple or isinstance(argnums, tuple) else found[0]
+
+
 def check_floating_inputs(leaves: list[Any]) -> None:
     for leaf in leaves:
         if not isinstance(leaf, Tensor):

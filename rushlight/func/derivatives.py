@@ -259,6 +259,9 @@ def jacobian_rows(call: Recorded, output: Any, chunk_size: int | None) -> list[A
 
     def rows(start: int, end: int) -> Any:
         eye = functions.eye(count, dtype=finished.dtype, device=finished.device)[start:end]
+        if chunk_size == 1:
+            # What cannot be batched can be done for one row.
+            return tuple([value.unsqueeze(0) for value in pulled(eye.reshape(shape))])
         return vmap(pulled)(eye.reshape((end - start, *shape)))
 
     step = chunk_size or max(count, 1)

@@ -6,13 +6,14 @@ What is pushed must be popped in turn, exceptions or not; `vmap`, `grad` and the
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rushlight.autograd.levels import GradLevel, JvpLevel
-from rushlight.core.batching import VmapLevel, batched, is_batched, unbatched
-from rushlight.core.functional import FunctionalLevel
+from rushlight.core.batching import LOOPS, VmapLevel, batched, is_batched, unbatched
 from rushlight.core.levels import LevelTensor, alive
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.opset import batching as _rules  # noqa: F401  (registers the batch rules)
 
 __all__ = [
@@ -21,19 +22,25 @@ __all__ = [
     "TransformType",
     "add_batch_dim",
     "current_level",
+    "debug_only_are_vmap_fallback_warnings_enabled",
+    "debug_only_display_vmap_fallback_warnings",
     "find_current_level",
     "find_innermost",
     "grad_decrement_nesting",
     "grad_increment_nesting",
+    "is_vmap_fallback_enabled",
     "jvp_decrement_nesting",
     "jvp_increment_nesting",
     "lazy_load_decompositions",
     "list_levels",
     "remove_batch_dim",
+    "set_vmap_fallback_enabled",
+    "set_vmap_fallback_warning_enabled",
     "unwrap_batched",
     "unwrap_for_grad",
     "vmap_decrement_nesting",
     "vmap_increment_nesting",
+    "without_levels",
     "wrap_for_grad",
 ]
 
@@ -47,6 +54,10 @@ class TransformType(enum.Enum):
     Jvp = 3
     Functionalize = 4
 
+    def adapted(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """A rule that is told the level as an `Interpreter`, as one that gets the level."""
+        return lambda level, *args, **kwargs: rule(Interpreter(level), *args, **kwargs)
+
 
 class RandomnessType(enum.Enum):
     """What `vmap` does with random ops."""
@@ -54,14 +65,6 @@ class RandomnessType(enum.Enum):
     Error = 0
     Same = 1
     Different = 2
-
-
-KINDS = (
-    (VmapLevel, TransformType.Vmap),
-    (JvpLevel, TransformType.Jvp),
-    (GradLevel, TransformType.Grad),
-    (FunctionalLevel, TransformType.Functionalize),
-)
 
 
 class Interpreter:
@@ -72,14 +75,19 @@ class Interpreter:
 
     def key(self) -> TransformType:
         """What the level does."""
-        for kind, found in KINDS:
-            if isinstance(self._level, kind):
-                return found
-        return TransformType.Torch
+        return TransformType[getattr(self._level, "transform", "Torch")]
 
     def level(self) -> int:
         """Its number, from 1 for the outermost."""
         return len(self._level.under) + 1
+
+    @contextmanager
+    def lower(self) -> Iterator[None]:
+        """Inside, the level is off the stack."""
+        level = self._level
+        grad = LOCAL.state.grad and getattr(level, "grad_below", True)
+        with changed(transforms=level.under, grad=grad, owner=None):
+            yield
 
     def batch_size(self) -> int:
         """How many samples a `vmap` level has."""
@@ -111,6 +119,11 @@ def current_level() -> int:
     return found
 
 
+def without_levels() -> changed:
+    """Inside, no transform is active."""
+    return changed(transforms=(), owner=None)
+
+
 def list_levels() -> list[Interpreter] | None:
     """All levels, the outermost first; None outside of all."""
     return [Interpreter(level) for level in LOCAL.state.transforms] or None
@@ -132,6 +145,29 @@ def vmap_increment_nesting(batch_size: int, randomness: str) -> int:
     state.transforms = (*state.transforms, level)
     state.refresh()
     return level.level
+
+
+def set_vmap_fallback_enabled(enabled: bool) -> None:
+    """Whether ops without a batch rule run once for every sample, or are refused."""
+    LOOPS.are_allowed = enabled
+
+
+def is_vmap_fallback_enabled() -> bool:
+    return LOOPS.are_allowed
+
+
+def set_vmap_fallback_warning_enabled(enabled: bool) -> None:
+    """Whether a warning says so."""
+    LOOPS.are_told = enabled
+
+
+def debug_only_display_vmap_fallback_warnings(display: bool) -> None:
+    """Whether it says so every time, instead of once for every op."""
+    LOOPS.are_always_told = display
+
+
+def debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    return LOOPS.are_always_told
 
 
 def lazy_load_decompositions() -> None:

@@ -86,7 +86,9 @@ def all_tensors(module: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def replaced(module: Any, given: dict[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
+def replaced(
+    module: Any, given: dict[str, Any], tie_weights: bool = False, strict: bool = False
+) -> Iterator[None]:
     """Inside, the module has the given tensors; they are taken back out at the end. What the module
     put in their place goes into `given`."""
     known = all_tensors(module) if tie_weights or strict else {}
@@ -108,8 +110,8 @@ def replaced(module: Any, given: dict[str, Any], tie_weights: bool, strict: bool
 
 
 def check_names(module: Any, known: dict[str, Any], given: dict[str, Any]) -> None:
-    unexpected = [name for name in given if name not in known]
-    missing = [name for name in known if name not in given]
+    unexpected = sorted([name for name in given if name not in known])
+    missing = sorted([name for name in known if name not in given])
     parts = []
     if unexpected:
         parts.append(f"Unexpected key(s): {', '.join(map(repr, unexpected))}.")

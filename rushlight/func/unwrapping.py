@@ -10,8 +10,8 @@ from rushlight.core.functional import FunctionalLevel, FunctionalTensor
 from rushlight.core.levels import LevelTensor, alive
 
 __all__ = [
-    "batch_axis", "debug_unwrap", "is_batched", "is_dead", "is_functional", "is_tracking",
-    "is_wrapped", "level_of", "unwrap_dead_wrappers", "unwrap_if_dead", "unwrapped",
+    "batch_axis", "debug_unwrap", "depth_of", "is_batched", "is_dead", "is_functional",
+    "is_tracking", "is_wrapped", "level_of", "unwrap_dead_wrappers", "unwrap_if_dead", "unwrapped",
 ]  # fmt: skip
 
 # The level of a tensor that none made, and of one whose level has ended.
@@ -64,6 +64,11 @@ def level_of(tensor: Any) -> int:
     if is_functional(tensor):
         return len(tensor.handling_mode.under) + 1
     return NO_LEVEL
+
+
+def depth_of(tensor: Any) -> int:
+    """The number of the level that made a tensor; 0 if none did, -1 if it has ended."""
+    return level_of(tensor) + 1 if level_of(tensor) < 0 else level_of(tensor)
 
 
 def batch_axis(tensor: Any) -> int:

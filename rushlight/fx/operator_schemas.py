@@ -9,6 +9,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple, Optional, get_args, get_origin
 
+from rushlight.base.errors import error
 from rushlight.base.schema import Schema, Type, parameter_name
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
@@ -76,19 +77,49 @@ def schema_signature(schema: Schema) -> inspect.Signature:
     return inspect.Signature(parameters, return_annotation=returned)
 
 
+# torch: functions that have other names for arguments than their operator.
+PYTHON_NAMES = {
+    "split": {
+        "input": "tensor",
+        "split_size": "split_size_or_sections",
+        "split_sizes": "split_size_or_sections",
+    }
+}
+
+
+def renamed(signature: inspect.Signature, names: dict[str, str]) -> inspect.Signature:
+    parameters = [
+        parameter.replace(name=names.get(parameter.name, parameter.name))
+        for parameter in signature.parameters.values()
+    ]
+    return signature.replace(parameters=parameters)
+
+
+def all_overloads(packet: OpOverloadPacket) -> list[OpOverload]:
+    """The overloads of a packet, and the one that writes to `out`, which is derived of them."""
+    found = getattr(packet, "out", None)
+    known = list(packet.table.values())
+    return known if found is None or found in known else [*known, found]
+
+
 def overloads_of(op: Any) -> list[OpOverload] | None:
     """The overloads that a public function, a packet or an overload stands for."""
     if isinstance(op, OpOverload):
         return [op]
     if isinstance(op, OpOverloadPacket):
-        return list(op.table.values())
+        return all_overloads(op)
     if str(getattr(op, "__module__", "")).endswith("nn.functional"):
         # Written in Python: its parameters need not be an operator's.
         return None
-    code = getattr(op, "__code__", None)
-    if code is None or not code.co_filename.startswith("<rushlight"):
+    if not inspect.isfunction(op):
         return None
-    return list(find_packet("aten", op.__name__).table.values())
+    is_stub = op.__code__.co_filename.startswith("<rushlight")
+    if not is_stub and op.__module__ not in ("rushlight", "torch"):
+        return None
+    try:
+        return all_overloads(find_packet("aten", op.__name__))
+    except KeyError:
+        return None
 
 
 def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = False) -> Any:
@@ -98,6 +129,8 @@ def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = Fa
         return (None, None) if return_schemas else None
     schemas = [overload._schema for overload in overloads]
     signatures = [schema_signature(schema) for schema in schemas]
+    if inspect.isfunction(op) and op.__name__ in PYTHON_NAMES:
+        signatures = [renamed(signature, PYTHON_NAMES[op.__name__]) for signature in signatures]
     return (signatures, schemas) if return_schemas else signatures
 
 
@@ -116,10 +149,7 @@ def check_for_mutable_operation(
             continue
         found.append(schema)
     if found and all(schema.is_mutable for schema in found):
-        raise RuntimeError(
-            f"Tried to trace mutable operation {found[0]}. FX only supports functional code, so "
-            "operations that mutate operands in-place (e.g. via `out` arguments) are not supported"
-        )
+        raise error("RL0715", schema=found[0])
 
 
 # -- types -----------------------------------------------------------------------------------------

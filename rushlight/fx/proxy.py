@@ -25,6 +25,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.recording import inherit_meta
 from rushlight.core.tensor import Tensor
 from rushlight.fx import traceback as fx_traceback
+from rushlight.fx.operator_schemas import check_for_mutable_operation
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node, map_arg
 from rushlight.graph.printing import magic_methods, reflectable_magic_methods
@@ -114,9 +115,7 @@ class TracerBase:
     ) -> Node:
         """Add a node. Arguments must be what `create_arg` returns."""
         if kind == "call_function" and self.check_mutable_operations:
-            schema = getattr(target, "_schema", None)
-            if schema is not None and schema.is_mutable:
-                raise error("RL0715", schema=schema)
+            check_for_mutable_operation(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         self.node_name_to_scope[node.name] = (self.scope.module_path, self.scope.module_type)
         if fx_traceback.has_preserved_node_meta():
@@ -265,7 +264,10 @@ class Proxy:
         self.__dict__ = state
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Proxy:
-        return Proxy(copy.deepcopy(self.node, memo), self.tracer)
+        made = Proxy.__new__(Proxy)
+        for name, value in self.__dict__.items():
+            made.__dict__[name] = copy.deepcopy(value, memo)
+        return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)

@@ -6,13 +6,16 @@ used outside the match, and no node belongs to two matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from rushlight.base.errors import error
+from rushlight.core.op import OpOverload
+from rushlight.core.tensor import Tensor
+from rushlight.fx.graph_module import get_attr
 from rushlight.fx.tracing import symbolic_trace
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
+from rushlight.nn.module import Module
 
 __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
 
@@ -86,11 +89,35 @@ def match_node(
     if pattern.op == "placeholder":
         found[pattern] = value
         return True
-    if not isinstance(value, Node) or pattern.op != value.op or pattern.target != value.target:
+    if not isinstance(value, Node) or pattern.op != value.op:
+        return False
+    if pattern.target != value.target and not (
+        pattern.op == "get_attr" and reads_tensor(pattern) and reads_tensor(value)
+    ):
         return False
     found[pattern] = value
-    return match_values(pattern.args, value.args, found, any_literal) and match_values(
+    given, expected = value.args, pattern.args
+    if isinstance(pattern.target, OpOverload):
+        expected, given = written_out(pattern), written_out(value)
+        return match_values(expected, given, found, any_literal)
+    return match_values(expected, given, found, any_literal) and match_values(
         dict(pattern.kwargs), dict(value.kwargs), found, any_literal
+    )
+
+
+def reads_tensor(node: Node) -> bool:
+    """Whether a node reads a tensor of its module: any stands for any."""
+    owner: Any = node.graph.owning_module
+    return owner is not None and isinstance(get_attr(owner, str(node.target)), Tensor)
+
+
+def written_out(node: Node) -> tuple[Any, ...]:
+    """The arguments of an op by position, with the defaults of those that are not given."""
+    target: Any = node.target
+    rest = target._schema.arguments[len(node.args) :]
+    return (
+        *node.args,
+        *[node.kwargs.get(argument.name, argument.default_value) for argument in rest],
     )
 
 
@@ -133,16 +160,18 @@ def outer_users(pattern: Graph, found: dict[Node, Any]) -> list[Node]:
     ]
 
 
-def find_matches(graph: Graph, pattern: Graph) -> list[Match]:
+def find_matches(graph: Graph, pattern: Graph, any_literal: bool = False) -> list[Match]:
     """The matches of a pattern, none overlapping another."""
     results = results_of(pattern)
     taken: set[Node] = set()
     matches: list[Match] = []
     for anchor in reversed(graph.nodes):
         found: dict[Node, Any] = {}
-        if anchor in taken or not results or not match_node(results[-1], anchor, found):
+        if anchor in taken or not results:
             continue
-        for nodes in completed(graph, results, found):
+        if not match_node(results[-1], anchor, found, any_literal):
+            continue
+        for nodes in completed(graph, results, found, any_literal):
             inside = {value for key, value in nodes.items() if key.op != "placeholder"}
             if inside & taken or not is_contained(pattern, nodes) or not has_place(pattern, nodes):
                 continue
@@ -186,16 +215,18 @@ def replace_pattern_with_filters(
     replacement: Any = None,
     match_filters: Any = None,
     ignore_literals: bool = False,
+    replacement_callback: Callable[[Match, Graph, Graph], Graph] | None = None,
 ) -> list[ReplacedPatterns]:
-    """`replace_pattern` where every filter `f(match, graph, pattern_graph)` accepts the match."""
-    graph, pattern, new = gm.graph, graph_of(pattern), graph_of(replacement)
-    if ignore_literals:
-        raise error(
-            "RL0701", NotImplementedError, function="replace_pattern", option="ignore_literals=True"
-        )
+    """`replace_pattern` where every filter `f(match, graph, pattern_graph)` accepts the match. With
+    `ignore_literals` constants of the pattern stand for any; a `replacement_callback`, called like
+    a filter, makes the graph for each match."""
+    graph, pattern = gm.graph, graph_of(pattern)
+    if replacement is None and replacement_callback is None:
+        raise AssertionError("give a replacement, or a replacement_callback")
+    new = None if replacement is None else graph_of(replacement)
     done = []
     replaced: dict[Node, Any] = {}
-    for match in find_matches(graph, pattern):
+    for match in find_matches(graph, pattern, ignore_literals):
         # A match may take its inputs from the results of one that was replaced before it.
         nodes = {
             key: replaced.get(value, value) if isinstance(value, Node) else value
@@ -205,24 +236,47 @@ def replace_pattern_with_filters(
         if not all(accept(match, graph, pattern) for accept in match_filters or ()):
             continue
         old = [nodes[result] for result in results_of(pattern)]
-        made, results = insert_replacement(graph, match, pattern, new)
+        chosen = new
+        if replacement_callback is not None:
+            chosen = replacement_callback(match, graph, pattern)
+        assert chosen is not None
+        made, results = insert_replacement(graph, match, pattern, chosen)
         replaced.update(zip(old, results))
         done.append(ReplacedPatterns(match.anchor, nodes, made))
-    for target, value in missing_members(gm, replacement):
-        gm.add_submodule(target, value)
+    if isinstance(replacement, Module):
+        take_members(gm, replacement)
     gm.recompile()
     return done
 
 
-def missing_members(gm: Any, replacement: Any) -> list[tuple[str, Any]]:
-    """Modules that the graph calls now and that only the replacement has."""
-    if not hasattr(replacement, "get_submodule"):
-        return []
-    known = dict(gm.named_modules())
-    targets = [node.target for node in gm.graph.nodes if node.op == "call_module"]
-    return [
-        (target, replacement.get_submodule(target)) for target in targets if target not in known
-    ]
+def take_members(gm: Any, replacement: Module) -> None:
+    """Let a module have what its graph uses of the replacement, and no module that it calls no
+    more."""
+    gm.delete_all_unused_submodules()
+    for node in gm.graph.nodes:
+        if node.op not in ("call_module", "get_attr") or holds(gm, str(node.target)):
+            continue
+        if not holds(replacement, str(node.target)):
+            raise RuntimeError(
+                f'Attempted to create a "{node.op}" node during subgraph rewriting with target '
+                f"{node.target}, but the referenced attribute does not exist in the replacement "
+                "GraphModule"
+            )
+        *path, name = str(node.target).split(".")
+        owner = gm
+        for part in path:
+            if part not in owner._modules:
+                owner.add_module(part, Module())
+            owner = owner._modules[part]
+        setattr(owner, name, get_attr(replacement, str(node.target)))
+
+
+def holds(module: Any, target: str) -> bool:
+    for part in target.split("."):
+        if not hasattr(module, part):
+            return False
+        module = getattr(module, part)
+    return True
 
 
 def replace_pattern(gm: Any, pattern: Any, replacement: Any) -> list[Match]:

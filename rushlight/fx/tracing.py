@@ -46,6 +46,8 @@ _is_fx_tracing_flag = False
 PROXYABLE_CLASSES: dict[type, None] = {}
 # (id of a namespace, name) -> the namespace where `wrap` found it.
 WRAPPED_FUNCTIONS: dict[tuple[int, str], dict[str, Any]] = {}
+# (class, name) of methods whose calls are recorded.
+WRAPPED_METHODS: list[tuple[type, str]] = []
 
 
 def is_fx_tracing() -> bool:
@@ -82,6 +84,14 @@ class PHWithMeta(PHBase):
 
     def __init__(self, ph_key: str | None = None) -> None:
         self.ph_key = ph_key
+
+
+def copy_attributes(source: Any, node: Any) -> None:
+    """Give a node the data of a `PH`, under names that it has nothing under."""
+    for name in dir(source):
+        value = getattr(source, name)
+        if not name.startswith("__") and not callable(value) and not hasattr(node, name):
+            setattr(node, name, value)
 
 
 def find_proxy(*values: Any) -> Proxy | None:
@@ -153,6 +163,20 @@ def recorded(function: Callable[..., Any]) -> Any:
         result = found.tracer.create_proxy("call_function", function, args, kwargs)
         result.node.meta["is_wrapped"] = True
         return result
+
+    return record
+
+
+def recorded_method(cls: type, name: str) -> Any:
+    """A stand-in for a method of a class that becomes a node when it is given a proxy."""
+    method = getattr(cls, name)
+
+    @wraps(method)
+    def record(*args: Any, **kwargs: Any) -> Any:
+        found = find_proxy(args, kwargs)
+        if found is None:
+            return method(*args, **kwargs)
+        return found.tracer.create_proxy("call_method", name, args, kwargs)
 
     return record
 
@@ -337,7 +361,7 @@ class Tracer(TracerBase):
             args.append(self.root)
         inputs = names[len(args) : count]
         if isinstance(concrete_args, tuple):
-            if not inputs and code.co_flags & STARRED == inspect.CO_VARARGS:
+            if not inputs and code.co_flags & inspect.CO_VARARGS:
                 return root_fn, args + self.variable_inputs(concrete_args)
             if len(inputs) != len(concrete_args):
                 raise RuntimeError(
@@ -401,9 +425,7 @@ class Tracer(TracerBase):
             count += 1
             made = self.create_proxy("placeholder", f"{name}_{count}", default, {})
             if isinstance(value, PHBase):
-                if value is not PH:
-                    for attribute, content in vars(value).items():
-                        setattr(made.node, attribute, content)
+                copy_attributes(value, made.node)
                 return made
             self.check_specialized(name, made, value)
             return value
@@ -491,6 +513,8 @@ class Tracer(TracerBase):
             patcher.autowrap(namespace, self._autowrap_function_ids)
             for module in self._autowrap_search:
                 patcher.autowrap(vars(module), self._autowrap_function_ids)
+            for cls, name in WRAPPED_METHODS:
+                patcher.patch_method(cls, name, recorded_method(cls, name))
             yield
         finally:
             patcher.revert()

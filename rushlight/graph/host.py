@@ -15,6 +15,7 @@ class Library(Protocol):
 
     Tensor: Any
     device: Any
+    fx: Any
     nn: Any
     # Public functions that are not operators, by name.
     _FUNCTIONS: dict[str, str]

@@ -69,11 +69,25 @@ class immutable_dict(dict[Any, Any]):
         return type(self), (tuple(self.items()),)
 
 
+def list_with_keys(tree: immutable_list) -> Any:
+    return [(pytree.SequenceKey(place), child) for place, child in enumerate(tree)], None
+
+
+def dict_with_keys(tree: immutable_dict) -> Any:
+    return [(pytree.MappingKey(key), child) for key, child in tree.items()], list(tree)
+
+
 pytree.register_pytree_node(
-    immutable_list, lambda tree: (list(tree), None), lambda leaves, _: immutable_list(leaves)
+    immutable_list,
+    lambda tree: (list(tree), None),
+    lambda leaves, _: immutable_list(leaves),
+    serialized_type_name="torch.fx.immutable_collections.immutable_list",
+    flatten_with_keys_fn=list_with_keys,
 )
 pytree.register_pytree_node(
     immutable_dict,
     lambda tree: (list(tree.values()), list(tree)),
     lambda leaves, keys: immutable_dict(zip(keys, leaves)),
+    serialized_type_name="torch.fx.immutable_collections.immutable_dict",
+    flatten_with_keys_fn=dict_with_keys,
 )

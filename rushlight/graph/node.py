@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from rushlight.graph import host
 from rushlight.graph.immutable_collections import immutable_dict, immutable_list
 from rushlight.graph.names import qualified_name, type_name
 
@@ -41,6 +42,9 @@ SIDE_EFFECT_NAMES = frozenset(
         "rushlight.autograd.grad_mode.write_grad",
         "rushlight.amp.autocasting.enter_autocast",
         "rushlight.amp.autocasting.exit_autocast",
+        "rushlight.fx.proxy.assert_fn",
+        "rushlight.fx.tracing.assert_is_none",
+        "rushlight.opset.other.asserts._assert",
         "rushlight.func.nesting.vmap_decrement_nesting",
         "rushlight.func.nesting.vmap_increment_nesting",
         "aten::_assert_async.msg",
@@ -375,6 +379,28 @@ class Node:
         return self.op == "call_function" and (
             bool(self.meta.get("has_effects")) or is_impure_function(self.target, impure_random)
         )
+
+    def normalized_arguments(
+        self,
+        root: Any,
+        arg_types: tuple[Any, ...] | None = None,
+        kwarg_types: dict[str, Any] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> Any:
+        """The arguments of a call with the defaults written out, and with all by name if so asked;
+        None where there is no signature to go by."""
+        schemas = host.library.fx.operator_schemas
+        target: Any = self.target
+        args, kwargs = self.args, dict(self.kwargs)
+        if self.op == "call_function":
+            return schemas.normalize_function(
+                target, args, kwargs, arg_types, kwarg_types, normalize_to_only_use_kwargs
+            )
+        if self.op == "call_module":
+            return schemas.normalize_module(
+                root, target, args, kwargs, normalize_to_only_use_kwargs
+            )
+        return None
 
     def _rename(self, candidate: str) -> None:
         if candidate == self.name:

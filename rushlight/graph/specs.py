@@ -6,6 +6,7 @@ and a leaf of the spec may stand for a container.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,7 @@ def flatten_sequence(tree: Any, spec: TreeSpec) -> list[Any]:
 
 
 SUPPORTED_NODES[list] = SUPPORTED_NODES[tuple] = flatten_sequence
+SUPPORTED_NODES[namedtuple] = flatten_sequence
 SUPPORTED_NODES[dict] = lambda tree, spec: [tree[key] for key in spec.context]
 
 

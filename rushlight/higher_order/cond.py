@@ -32,6 +32,9 @@ def cond(
     >>> torch.cond(x.sum() > 0, torch.sin, torch.abs, (x,))
     tensor([1., 2.])
     """
+    if isinstance(pred, (int, float)) and not isinstance(pred, bool):
+        # Nothing is left to decide: graphs hold one of the branches.
+        return (true_fn if pred else false_fn)(*operands)
     if not isinstance(pred, (bool, Tensor, SymBool)):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
     if isinstance(pred, Tensor) and pred.numel() != 1:

@@ -10,6 +10,7 @@ import io
 import os
 import pickle
 import sys
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,20 +18,24 @@ from typing import Any
 
 from rushlight.base.errors import CheckpointError, error
 from rushlight.core import dtype as dtypes
+from rushlight.core.attributes import own_slots
 from rushlight.core.device import device, layout
+from rushlight.core.fake import FakeTensor
 from rushlight.core.hooks import HookDict
 from rushlight.core.parameter import Parameter
 from rushlight.core.size import Size
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, storage_of, strides_of
 from rushlight.core.typedstorage import TypedStorage
-from rushlight.io import quantized
+from rushlight.io import nested, quantized
 from rushlight.io.containers import Archive, Source
 from rushlight.io.opening import open_source
 from rushlight.io.places import location_tag
 from rushlight.io.rebuild import NAMES, SAFE_GLOBALS, STORAGE_NAMES, set_state
 from rushlight.io.walker import CallerError, Inert, Known, shown
 from rushlight.io.zipformat import ALIGNMENT, ZipWriter
+from rushlight.subclasses.jagged import JaggedTensor
+from rushlight.subclasses.nested import NestedTensor
 
 __all__ = [
     "Inert",
@@ -91,9 +96,16 @@ class Pickler(PurePickler):  # type: ignore[misc]
         super().__init__(file, protocol)
         # id of a storage -> (key, storage); storages over the same memory are one.
         self.storages: dict[int, tuple[str, Storage]] = {}
+        # id of a storage -> the dtype it is written with.
+        self.seen_as: dict[int, dtypes.dtype | None] = {}
 
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, StoredPart):
+            if self.seen_as.setdefault(id(obj.storage), obj.dtype) is not obj.dtype and obj.count():
+                raise RuntimeError(
+                    "Cannot save multiple tensors or storages that view the same data as different "
+                    "types"
+                )
             return ("storage", obj.type_name(), *self.stored(obj.storage), obj.count())
         if isinstance(obj, TypedStorage):
             return self.persistent_id(StoredPart(obj._untyped_storage, obj.dtype))
@@ -109,6 +121,8 @@ class Pickler(PurePickler):  # type: ignore[misc]
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
+            if isinstance(obj, (NestedTensor, JaggedTensor)):
+                return nested.parts_of(obj, named)
             # A class may have its own way.
             as_usual = type(obj).__reduce_ex__ is Tensor.__reduce_ex__
             return reduced(obj) if as_usual or obj.is_quantized else NotImplemented
@@ -200,8 +214,9 @@ def reduced(tensor: Any) -> Any:
 
         return quantized.parts_of(tensor, store, named)
     function, args = plain_parts(tensor)
-    attributes = dict(tensor.__dict__)
-    if isinstance(tensor, Parameter):
+    attributes = state_of(tensor)
+    # A parameter of another class is a tensor of that class with a mark.
+    if issubclass(type(tensor), Parameter):
         hooks: OrderedDict[Any, Any] = OrderedDict()
         data = Rebuilt(function, args)
         if attributes:
@@ -214,6 +229,18 @@ def reduced(tensor: Any) -> Any:
     cls = named("torch", "Tensor") if type(tensor) is Tensor else type(tensor)
     name = named("torch._tensor", "_rebuild_from_type_v2")
     return name, (function, cls, args, attributes)
+
+
+def state_of(tensor: Any) -> Any:
+    """What a tensor holds beside its memory: what its class says, or attributes and slots."""
+    rule: Any = getattr(type(tensor), "__getstate__", None)
+    if rule is not getattr(object, "__getstate__", None):
+        return rule(tensor)
+    attributes = dict(tensor.__dict__)
+    slots = {
+        name: getattr(tensor, name) for name in own_slots(type(tensor)) if hasattr(tensor, name)
+    }
+    return (attributes or None, slots) if slots else attributes
 
 
 class Rebuilt:
@@ -230,13 +257,18 @@ class Rebuilt:
 
 
 def plain_parts(tensor: Any) -> tuple[TorchName, tuple[Any, ...]]:
+    args: tuple[Any, ...]
     wants = bool(tensor.requires_grad)
     if tensor.layout.name != "strided":
         return sparse_parts(tensor)
     if tensor._array is None:
+        if wraps_others(type(tensor)):
+            place = tuple(tensor.shape), strides_of(tensor), int(tensor._offset)
+            args = (type(tensor), tensor.dtype, *place, tensor.layout, tensor.device, wants)
+            return named("torch._utils", "_rebuild_wrapper_subclass"), args
         if tensor.device.type != "meta":
             raise error("RL0905", type=type(tensor).__name__)
-        args: tuple[Any, ...] = (tensor.dtype, tuple(tensor.shape), strides_of(tensor), wants)
+        args = (tensor.dtype, tuple(tensor.shape), strides_of(tensor), wants)
         return named("torch._utils", "_rebuild_meta_tensor_no_storage"), args
     dtype = tensor.dtype
     hooks: OrderedDict[Any, Any] = OrderedDict()
@@ -250,6 +282,12 @@ def plain_parts(tensor: Any) -> tuple[TorchName, tuple[Any, ...]]:
         args = (*args, bits)
     version = "_rebuild_tensor_v3" if untyped else "_rebuild_tensor_v2"
     return named("torch._utils", version), args
+
+
+def wraps_others(cls: type) -> bool:
+    """Whether tensors of a class have their values in attributes."""
+    own = getattr(cls, "__torch_dispatch__", None)
+    return own is not Tensor.__torch_dispatch__ and not issubclass(cls, FakeTensor)
 
 
 def sparse_parts(tensor: Any) -> tuple[TorchName, tuple[Any, ...]]:
@@ -292,6 +330,8 @@ def save(
         whole = legacy_file(obj, Pickler, pickle_protocol)
         if not is_path:
             f.write(whole)
+            if hasattr(f, "flush"):
+                f.flush()
         else:
             with open(f, "wb") as file:
                 file.write(whole)
@@ -351,6 +391,7 @@ def load(
     `weights_only=False` the file is unpickled, which runs code that it brings: do that with
     files you trust only.
     """
+    weights_only = forced(weights_only)
     if weights_only is None:
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:
@@ -395,6 +436,31 @@ def mapped(f: Any, file: Any) -> Any:
     except ValueError:
         # An empty file cannot be mapped, and is refused when it is opened.
         return None
+
+
+FORCED, NOT_FORCED = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+
+
+def forced(weights_only: bool | None) -> bool | None:
+    """What the environment makes of the argument."""
+    with_trust, without = (
+        os.environ.get(n) in ("1", "y", "yes", "true") for n in (NOT_FORCED, FORCED)
+    )
+    if with_trust and without:
+        raise RuntimeError(
+            f"Only one of `{FORCED}` or `{NOT_FORCED}` should be set, but both were set."
+        )
+    if without:
+        return True
+    if with_trust and weights_only is None:
+        warnings.warn(
+            f"Environment variable {NOT_FORCED} detected, since the`weights_only` argument was not "
+            "explicitly passed to `torch.load`, forcing weights_only=False.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return False
+    return weights_only
 
 
 @contextmanager

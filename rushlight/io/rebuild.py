@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core.attributes import own_slots
 from rushlight.core.device import device, layout
 from rushlight.core.device import meta as META
 from rushlight.core.interop import rebuild_tensor
@@ -147,6 +148,9 @@ def rebuild_v3(
 
 
 def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
+    if type(dtype) is int:
+        # torch: programs in files name dtypes by numbers.
+        dtype = next((each for each in dtypes.ALL if each.code == dtype), dtype)
     if not isinstance(dtype, dtypes.dtype):
         raise fail(f"a tensor has the dtype {shown(dtype)}, which is not known")
     sizes, strides = numbers(size, "a size"), numbers(stride, "a stride")
@@ -156,6 +160,33 @@ def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
     made = shell(sizes, strides, dtype, META)
     made._requires_grad = bool(requires_grad) and (dtype.is_floating_point or dtype.is_complex)
     return made
+
+
+def rebuild_wrapper(
+    cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: Any, given: Any, place: Any,
+    requires_grad: Any,
+) -> Any:  # fmt: skip
+    """A tensor of a class that has its values in attributes, which follow."""
+    arguments = (dtype, size, stride, storage_offset, given, place, requires_grad)
+    if isinstance(cls, Inert):
+        return cls.made(arguments)
+    target: Any = cls.target if isinstance(cls, Known) else cls
+    if not isinstance(target, type) or not issubclass(target, Tensor):
+        raise fail(f"a tensor has the class {shown(cls)}")
+    if not isinstance(dtype, dtypes.dtype) or not isinstance(given, layout):
+        raise fail("a tensor has a dtype or a layout that is not known")
+    sizes, strides = numbers(size, "a size"), numbers(stride, "a stride")
+    check_count(sizes)
+    return Tensor._make_wrapper_subclass(
+        target,
+        sizes,
+        strides,
+        storage_offset=numbers((storage_offset,), "an offset")[0],
+        dtype=dtype,
+        layout=given,
+        device=place,
+        requires_grad=bool(requires_grad),
+    )
 
 
 def rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any, state: Any = None) -> Any:
@@ -206,6 +237,9 @@ def rebuild_from_type(function: Any, cls: Any, args: Any, state: Any) -> Any:
     if not isinstance(function, Known) or function.call not in MAKERS or type(args) is not tuple:
         raise fail("a tensor is made in an unknown way")
     made = function.call(*args)
+    if isinstance(made, Inert):
+        made.state = state
+        return made
     if isinstance(cls, Inert):
         record = cls.made((made,))
         record.state = state
@@ -217,11 +251,19 @@ def rebuild_from_type(function: Any, cls: Any, args: Any, state: Any) -> Any:
         if target is Parameter:
             raise fail("a tensor has the class of parameters")
         made = made.as_subclass(target)
+    if function.call in CHECKED:
+        return made
     plain: Any = Tensor
     if target.__setstate__ is not plain.__setstate__:
         made.__setstate__(state)
     else:
-        set_attributes(made, state)
+        is_own = target not in (Tensor, Parameter)
+        set_attributes(made, state, allowed_by_class if is_own else allowed_for_all)
+        slots = state[1] if is_own and type(state) is tuple and len(state) == 2 else None
+        for name, value in slots.items() if type(slots) is dict else ():
+            if name not in own_slots(target):
+                raise fail(f"a {shown(cls)} has no slot {shown(name)}")
+            setattr(made, name, value)
     return made
 
 
@@ -245,7 +287,18 @@ def sparse_cost(*args: Any) -> int:
     return 4 * TENSOR_BYTES + sum([int(part.numel()) * part._dtype.itemsize for part in found])
 
 
-def set_attributes(target: Any, state: Any) -> None:
+def allowed_for_all(name: str) -> bool:
+    return not hasattr(Tensor, name)
+
+
+def allowed_by_class(name: str) -> bool:
+    """A class that is vouched for may call its values what Tensor calls a method."""
+    return not name.startswith("__")
+
+
+def set_attributes(
+    target: Any, state: Any, is_allowed: Callable[[str], bool] = allowed_for_all
+) -> None:
     """Plain attributes of a tensor."""
     if type(state) is tuple and len(state) == 2:
         # torch: (attributes, slots); slots are a class's own business.
@@ -255,7 +308,7 @@ def set_attributes(target: Any, state: Any) -> None:
     if type(state) not in (dict, OrderedDict):
         raise fail("the attributes of a tensor are not a dict")
     for name, value in state.items():
-        if type(name) is not str or not name.isidentifier() or hasattr(Tensor, name):
+        if type(name) is not str or not name.isidentifier() or not is_allowed(name):
             raise fail(f"a tensor cannot have an attribute {shown(name)}")
         target.__dict__[name] = value
 
@@ -474,7 +527,13 @@ def class_only(name: str, target: Any) -> Known:
     return Known(name, call, target=target)
 
 
-MAKERS = (rebuild_v1, rebuild_v2, rebuild_v3, rebuild_parameter, rebuild_sparse, rebuild_meta)
+# What checks all that a tensor holds: no attributes are put on top of that.
+CHECKED: list[Callable[..., Any]] = []
+# What makes the tensor that attributes are put on.
+MAKERS: list[Callable[..., Any]] = [
+    rebuild_v1, rebuild_v2, rebuild_v3, rebuild_parameter, rebuild_sparse, rebuild_meta,
+    rebuild_wrapper,
+]  # fmt: skip
 NAMES: dict[tuple[str, str], Any] = {
     **known(
         "torch._utils",
@@ -483,6 +542,7 @@ NAMES: dict[tuple[str, str], Any] = {
         _rebuild_tensor_v2=rebuild_v2,
         _rebuild_tensor_v3=rebuild_v3,
         _rebuild_meta_tensor_no_storage=rebuild_meta,
+        _rebuild_wrapper_subclass=rebuild_wrapper,
     ),
     **known(
         "torch._utils",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +37,9 @@ __all__ = ["CustomOpDef", "custom_op", "register_kernel"]
 PT2_COMPLIANT = Tag.pt2_compliant_tag
 # "ns::name" -> the definition in force.
 OPDEFS: dict[str, CustomOpDef] = {}
+
+
+LOG = logging.getLogger("torch._library.custom_ops")
 
 
 class CustomOpDef:
@@ -91,6 +95,14 @@ class CustomOpDef:
         """Inside, the kernel of a device type yields to the one that the operator was made from, or
         is back in force."""
         before = device_type in self.disabled
+        action = "enable" if enabled else "disable"
+        if device_type not in self.kernels:
+            LOG.warning(
+                "Attempted to %s kernel for %s but no kernel was registered for this device type.",
+                *(action, device_type),
+            )
+        if before != enabled:
+            LOG.warning("The kernel for %s is already %sd.", device_type, action)
         (self.disabled.discard if enabled else self.disabled.add)(device_type)
         try:
             yield

@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight.autograd.function import Function
 from rushlight.base.errors import error
+from rushlight.core.dispatch import torch_arguments
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor
 from rushlight.opset import custom
@@ -44,6 +45,7 @@ def autograd_kernel(op: OpOverload, backward: Any, setup_context: Any) -> Any:
     """The op's stand-in at the autograd layer, which records `backward`."""
     split = sum(not argument.kwarg_only for argument in op._schema.arguments)
     names = [argument.name for argument in op._schema.arguments[split:]]
+    may_shorten = any([argument.has_default for argument in op._schema.arguments[:split]])
     writes = op._schema.is_mutable
     types = [entry.type for entry in op._schema.arguments]
     types += [entry.type for entry in op._schema.returns]
@@ -80,7 +82,7 @@ def autograd_kernel(op: OpOverload, backward: Any, setup_context: Any) -> Any:
             answers = backward(ctx, *regroup(grads, call.returned_lengths))
         finally:
             ctx.needs_input_grad = needed
-        answers = answers if isinstance(answers, tuple) else (answers,)
+        answers = call.completed(answers if isinstance(answers, tuple) else (answers,))
         if not has_lists:
             return (*answers, None)
         if len(answers) != len(call.lengths):
@@ -108,7 +110,8 @@ def autograd_kernel(op: OpOverload, backward: Any, setup_context: Any) -> Any:
         if not custom.records_gradient(bound):
             return run_below(bound)
         flat, lengths = flatten(bound[:split])
-        call = Call(lengths, bound[split:])
+        given = len(torch_arguments(op, bound)[0]) if may_shorten else split
+        call = Call(lengths, bound[split:], given)
         found = regroup(generated.apply(*flat, call), call.returned_lengths)
         return tuple(found) if call.returned is tuple else found[0] if found else None
 
@@ -131,13 +134,20 @@ def structure_error(op: OpOverload, lengths: list[int | None], answers: Any) -> 
 class Call:
     """What one recorded call of a custom op must remember to put its gradients in order."""
 
-    __slots__ = ("keywords", "lengths", "returned", "returned_lengths")
+    __slots__ = ("given", "keywords", "lengths", "returned", "returned_lengths")
 
-    def __init__(self, lengths: list[int | None], keywords: tuple[Any, ...]) -> None:
+    def __init__(self, lengths: list[int | None], keywords: tuple[Any, ...], given: int) -> None:
+        # How many positional arguments there are up to the last one without its default.
+        self.given = given
         self.lengths = lengths
         self.keywords = keywords
         self.returned: type = tuple
         self.returned_lengths: list[int | None] = []
+
+    def completed(self, answers: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What a backward answered; arguments at the end that have their default need no answer."""
+        missing = len(self.lengths) - len(answers)
+        return answers + (None,) * missing if self.given <= len(answers) else answers
 
 
 def no_formula(op: OpOverload) -> Any:

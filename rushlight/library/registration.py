@@ -14,10 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.base.errors import MissingFeature, error
+from rushlight.base.schema import Schema
 from rushlight.core import keys
 from rushlight.core.dispatch import torch_arguments
 from rushlight.core.op import OpOverload, OpOverloadPacket
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LAYER_FAKE, LOCAL, changed
 from rushlight.library import gradients
 from rushlight.opset import custom, registry
 
@@ -90,7 +91,7 @@ def register_schema(
     record = OpOverload(schema, custom.CUSTOM, namespace, **options)
     head = record._schema
     # Schemas are read on first use; a wrong one is told here.
-    _ = head.arguments, head.returns
+    check_types(head)
     namespace = head.namespace
     table = registry.PACKETS.setdefault(namespace, {}).get(head.base_name)
     if table is not None and record._overloadname in table.table:
@@ -102,6 +103,38 @@ def register_schema(
         record.rules["functionalized"] = functionalize_write
     registry.register(record)
     return record
+
+
+# C++'s names of types -> what schemas say.
+FOREIGN_TYPES = {"int64_t": "`SymInt` or `int`", "double": "`float`"}
+
+
+def check_types(schema: Schema) -> None:
+    """Refuse type variables, for which operators of users have no use."""
+    pending = [entry.type for entry in schema.arguments]
+    pending += [entry.type for entry in schema.returns]
+    while pending:
+        found = pending.pop(0)
+        if found.element is not None:
+            pending.append(found.element)
+        pending += found.params
+        if found.kind != "Var":
+            continue
+        if found.name in FOREIGN_TYPES:
+            raise RuntimeError(
+                f"Use {FOREIGN_TYPES[found.name]} instead of `{found.name}` in an operator's "
+                f"schema string: {schema}"
+            )
+        raise error("RL0101", found=found.name, text=str(schema))
+
+
+def check_keywords(op: OpOverload, caller: str) -> None:
+    """Refuse rules for operators with tensors that are keywords only."""
+    if any([a.kwarg_only and a.type.is_tensor_like for a in op._schema.arguments]):
+        raise NotImplementedError(  # torch: Functions know of positional ones
+            f"{caller} with kwarg-only Tensor args. In the original definition of the op, please "
+            f"make your tensors not kwarg-only. Got: {op._schema}"
+        )
 
 
 def functionalize_write(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
@@ -486,6 +519,7 @@ def register_autograd(
             f"{record._schema}. Please create a functional operator and register an autograd "
             "formula for that."
         )
+    check_keywords(record, "register_autograd")
     kernel = gradients.autograd_kernel(record, backward, setup_context)
     library_for(lib, record).entries.install(record, "Autograd", kernel)
 
@@ -493,6 +527,7 @@ def register_autograd(
 def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
     """Register how an operator runs on batches: `func(info, in_dims, *args)`."""
     record = find_op(op, caller="register_vmap")
+    check_keywords(record, "register_vmap")
 
     def register(function: Any) -> Any:
         def rule(info: Any, in_dims: Any, *values: Any) -> Any:
@@ -616,14 +651,17 @@ RUNNING = threading.local()
 
 
 def with_context(op: OpOverload, function: Any) -> Any:
-    """A fake implementation that finds its context with `get_ctx`."""
+    """A fake implementation that finds its context with `get_ctx`. What it makes of nothing is
+    fake as well, where there is a fake mode."""
 
     @functools.wraps(function)
     def fake(*args: Any, **kwargs: Any) -> Any:
-        before = get_ctx()
+        before, state = get_ctx(), LOCAL.state
         RUNNING.context = FakeContext(op)
+        excluded = state.excluded if state.fake is None else state.excluded & ~LAYER_FAKE
         try:
-            return function(*args, **kwargs)
+            with changed(excluded=excluded):
+                return function(*args, **kwargs)
         finally:
             RUNNING.context = before
 

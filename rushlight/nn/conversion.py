@@ -1,7 +1,8 @@
 """How `Module.to` and its like put converted tensors in place.
 
-By default a parameter stays the same object and takes over the converted tensor's memory;
-`torch.__future__` can ask for a new object, or for both tensors to change places.
+By default a parameter stays the same object and takes over the converted tensor's memory, unless
+that is of another kind; `torch.__future__` can ask for a new object, or for both tensors to change
+places.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.attributes import swap_tensors
 from rushlight.core.parameter import Parameter
+from rushlight.core.refusals import memory_kind
 
 __all__ = ["Conversion", "convert_parameters"]
 
@@ -43,15 +45,24 @@ def convert_parameters(parameters: dict[str, Any], convert: Callable[[Any], Any]
                     swap_tensors(grad, changed.requires_grad_(grad.requires_grad))
                 value.grad = grad
             continue
+        if keeps_object(value, converted):
+            with no_grad():
+                value.data = converted
+            made = value
+        else:
+            made = parameters[name] = Parameter(converted, value.requires_grad)
+        if grad is None:
+            continue
         with no_grad():
-            if Conversion.overwrites:
-                made = Parameter(converted, value.requires_grad)
-                parameters[name] = made
-                if grad is not None:
-                    made.grad = convert(grad).requires_grad_(grad.requires_grad)
-                continue
-            value.data = converted
-            if grad is not None:
+            changed = convert(grad)
+            if made is value and keeps_object(grad, changed):
                 requires = grad.requires_grad
-                value.grad.data = convert(grad)
+                value.grad.data = changed
                 value.grad.requires_grad_(requires)
+            else:
+                made.grad = changed.requires_grad_(grad.requires_grad)
+
+
+def keeps_object(value: Any, converted: Any) -> bool:
+    """Whether a tensor takes over what it was converted to, as far as it can."""
+    return not Conversion.overwrites and memory_kind(value) == memory_kind(converted)

@@ -19,6 +19,8 @@ from rushlight.nn.module import (
     GLOBAL_BACKWARD_PRE_HOOKS,
     GLOBAL_FORWARD_HOOKS,
     GLOBAL_FORWARD_PRE_HOOKS,
+    GLOBAL_HOOKS_ALWAYS_CALLED,
+    GLOBAL_HOOKS_WITH_KWARGS,
     GLOBAL_OLDER_HOOKS,
 )
 
@@ -201,10 +203,9 @@ class Call:
                 if replaced is not None:
                     self.args = replaced if isinstance(replaced, tuple) else (replaced,)
 
-    def run_hook(self, number: int | None, hook: Any) -> None:
-        if number is not None:
-            self.called.add(number)
-        if number is not None and number in self.module._forward_hooks_with_kwargs:
+    def run_hook(self, number: int, hook: Any, with_kwargs: dict[int, bool]) -> None:
+        self.called.add(number)
+        if number in with_kwargs:
             replaced = hook(self.module, self.args, self.kwargs, self.result)
         else:
             replaced = hook(self.module, self.args, self.result)
@@ -230,11 +231,10 @@ class Call:
             self.result = module.forward(*self.args, **self.kwargs)
         else:
             self.result = tracer.call_forward(module, self.args, self.kwargs)
-        for number, hook in [
-            *((None, hook) for hook in GLOBAL_FORWARD_HOOKS.values()),
-            *module._forward_hooks.items(),
-        ]:
-            self.run_hook(number, hook)
+        for number, hook in list(GLOBAL_FORWARD_HOOKS.items()):
+            self.run_hook(number, hook, GLOBAL_HOOKS_WITH_KWARGS)
+        for number, hook in list(module._forward_hooks.items()):
+            self.run_hook(number, hook, module._forward_hooks_with_kwargs)
         if backward is not None:
             self.result = backward.around_outputs(self.result)
         if older:
@@ -243,17 +243,28 @@ class Call:
 
     def run_skipped_hooks(self) -> None:
         """After a failure: the hooks that are always called and were not yet."""
-        for number, hook in list(self.module._forward_hooks.items()):
-            if number not in self.module._forward_hooks_always_called or number in self.called:
-                continue
-            try:
-                self.run_hook(number, hook)
-            except Exception as error:
-                warnings.warn(
-                    "module forward hook with ``always_call=True`` raised an exception that "
-                    f"was silenced as another error was raised in forward: {error}",
-                    stacklevel=4,
-                )
+        module = self.module
+        # torch: no keyword arguments for a global hook here.
+        for what, hooks, always, with_kwargs in (
+            ("global module", GLOBAL_FORWARD_HOOKS, GLOBAL_HOOKS_ALWAYS_CALLED, {}),
+            (
+                "module",
+                module._forward_hooks,
+                module._forward_hooks_always_called,
+                module._forward_hooks_with_kwargs,
+            ),
+        ):
+            for number, hook in list(hooks.items()):
+                if number not in always or number in self.called:
+                    continue
+                try:
+                    self.run_hook(number, hook, with_kwargs)
+                except Exception as error:
+                    warnings.warn(
+                        f"{what} forward hook with ``always_call=True`` raised an exception that "
+                        f"was silenced as another error was raised in forward: {error}",
+                        stacklevel=4,
+                    )
 
 
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

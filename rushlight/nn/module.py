@@ -10,7 +10,7 @@ import functools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from rushlight.base.naming import typename
 from rushlight.core import ports
@@ -21,7 +21,7 @@ from rushlight.core.hooks import HookDict, OwnedHook, RemovableHandle
 from rushlight.core.parameter import Parameter, clear_gradient
 from rushlight.core.tensor import Tensor, TensorType, set_requires_grad
 from rushlight.nn.conversion import convert_parameters
-from rushlight.nn.loading import load_value
+from rushlight.nn.loading import _IncompatibleKeys, load_tree, load_value
 from rushlight.nn.registration import (
     BUFFER_HOOKS,
     MODULE_HOOKS,
@@ -64,28 +64,14 @@ class Buffer(Tensor, metaclass=BufferType):
         return made
 
 
-class _IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` found missing and unexpected."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-    def __repr__(self) -> str:
-        if not self.missing_keys and not self.unexpected_keys:
-            return "<All keys matched successfully>"
-        return (
-            f"_IncompatibleKeys(missing_keys={self.missing_keys}, "
-            f"unexpected_keys={self.unexpected_keys})"
-        )
-
-    __str__ = __repr__
-
-
 GLOBAL_FORWARD_HOOKS: HookDict = HookDict()
 GLOBAL_FORWARD_PRE_HOOKS: HookDict = HookDict()
 GLOBAL_BACKWARD_HOOKS: HookDict = HookDict()
 GLOBAL_BACKWARD_PRE_HOOKS: HookDict = HookDict()
 GLOBAL_OLDER_HOOKS: HookDict = HookDict()
+# Numbers of global forward hooks, as the tables of modules have them.
+GLOBAL_HOOKS_WITH_KWARGS: HookDict = HookDict()
+GLOBAL_HOOKS_ALWAYS_CALLED: HookDict = HookDict()
 
 
 class Module:
@@ -103,6 +89,7 @@ class Module:
     _version = 1
     training: bool
     call_super_init = False
+    _compiled_call_impl: Callable[..., Any] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
@@ -212,7 +199,8 @@ class Module:
                 )
             fields["_modules"][name] = None
         elif isinstance(value, Buffer):
-            self.register_buffer(name, value, value.persistent)
+            # torch: methods of subclasses may not know of buffers that are not kept.
+            self.register_buffer(name, value, *(() if value.persistent else (False,)))
         elif name in (fields.get("_buffers") or ()):
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
@@ -694,28 +682,8 @@ class Module:
         unexpected: list[str] = []
         errors: list[str] = []
         metadata = getattr(state_dict, "_metadata", None) or {}
-        values = OrderedDict(state_dict)
-
-        def load(module: Module, values: dict[str, Any], prefix: str) -> None:
-            local = dict(metadata.get(prefix[:-1], {}))
-            if assign:
-                local["assign_to_params_buffers"] = True
-            module._load_from_state_dict(values, prefix, local, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    inner = f"{prefix}{name}."
-                    its = {key: value for key, value in values.items() if key.startswith(inner)}
-                    load(child, its, inner)
-            found = _IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, found) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not "
-                        "expected to return new values, if incompatible_keys need to be modified, "
-                        "it should be done inplace."
-                    )
-
-        load(self, values, "")
+        found = _IncompatibleKeys(missing, unexpected)
+        load_tree(self, OrderedDict(state_dict), "", metadata, assign, found, errors)
         if strict:
             if unexpected:
                 shown = ", ".join(f'"{key}"' for key in unexpected)
@@ -728,7 +696,7 @@ class Module:
             raise RuntimeError(
                 f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{joined}"
             )
-        return _IncompatibleKeys(missing, unexpected)
+        return found
 
     def __setstate__(self, state: Any) -> None:
         self.__dict__.update(state)
@@ -814,9 +782,17 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     return add(GLOBAL_FORWARD_PRE_HOOKS, hook, False)
 
 
-def register_module_forward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call a hook after the `forward` of every module."""
-    return add(GLOBAL_FORWARD_HOOKS, hook, False)
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call a hook after the `forward` of every module, with its keyword arguments and after a
+    failure too where that is asked for."""
+    marks = [GLOBAL_HOOKS_WITH_KWARGS] * with_kwargs + [GLOBAL_HOOKS_ALWAYS_CALLED] * always_call
+    handle = RemovableHandle(GLOBAL_FORWARD_HOOKS, extra_dict=marks)
+    GLOBAL_FORWARD_HOOKS[handle.id] = hook
+    for marked in marks:
+        marked[handle.id] = True
+    return handle
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:

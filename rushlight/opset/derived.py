@@ -36,14 +36,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def write_into(target: Tensor, result: Tensor) -> None:
-    """Store a computed result in existing memory, casting as in-place ops may."""
+def write_into(target: Tensor, result: Tensor, casts: bool = False) -> None:
+    """Store a computed result in existing memory, casting as in-place ops may, or to any dtype."""
     if not geometry.same_sizes(target.shape, result.shape):
         raise RuntimeError(
             f"output with shape {list(target.shape)} doesn't match the broadcast shape "
             f"{list(result.shape)}"
         )
-    if not can_cast(result._dtype, target._dtype):
+    if not (casts or can_cast(result._dtype, target._dtype)):
         raise RuntimeError(
             f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
             f"type {target._dtype.scalar_type_name}"
@@ -366,7 +366,8 @@ class Out(Kind):
         count = len(op.out_positions)
         exact = exact_out(base)
         decides = base.options.get("out_decides")
-        dtype_at = base.argument_names.index("dtype") if decides else None
+        folds = base.kind.name in ("REDUCTION", "SCAN") and "dtype" in base.argument_names
+        dtype_at = base.argument_names.index("dtype") if decides or folds else None
         indexes = count > 1
         # torch: the iterator of elementwise ops looks for overlap before it resizes a tensor, and
         # gives it the result's strides.
@@ -374,13 +375,17 @@ class Out(Kind):
         looks_first = by_element or bool(base.options.get("out_seen_first"))
         keeps_strides = by_element or base.kind.name == "LINALG"
         reads_apart = base.options.get("out_apart")
+        casts = bool(base.options.get("out_casts"))
         in_order = base.options.get("out_in_order", base.kind.name == "SCAN")
         checks_partly = by_element or in_order
 
         def backend(*args: Any) -> Any:
             outs = args[-count:]
             given = args[:-count]
-            if dtype_at is not None and given[dtype_at] is None:
+            # torch: what is folded in a dtype that the call names, is not cast to another.
+            named = dtype_at is not None and given[dtype_at] is not None
+            if decides and not named:
+                assert dtype_at is not None
                 given = (*given[:dtype_at], outs[0]._dtype, *given[dtype_at + 1 :])
             result = base.backend(*given)
             results = result if isinstance(result, tuple) else (result,)
@@ -393,7 +398,11 @@ class Out(Kind):
                         f"Expected out tensor to have device {value.device}, but got "
                         f"{target.device} instead"
                     )
-                check_out_dtype(exact or (indexes and value._dtype is dtypes.int64), target, value)
+                check_out_dtype(
+                    exact or (named and folds) or (indexes and value._dtype is dtypes.int64),
+                    target,
+                    value,
+                )
                 if not geometry.same_sizes(target.shape, value.shape):
                     if looks_first:
                         check_writable(target)
@@ -403,7 +412,7 @@ class Out(Kind):
                     check_apart(target, args[:-count][reads_apart])
                 if checks_partly:
                     check_operands(target, args[:-count])
-                write_into(target, value)
+                write_into(target, value, casts)
             return outs[0] if count == 1 else tuple(outs)
 
         return backend
@@ -482,6 +491,8 @@ class InplaceView(Kind):
 
         def backend(*args: Any) -> Any:
             target = args[0]
+            if holds_sparse(args):
+                return write_sparse(op, target, op.replayed_as.backend(*args))
             take_geometry(target, make_view(target, *shape(*args)))
             return target
 

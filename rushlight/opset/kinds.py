@@ -36,6 +36,7 @@ from rushlight.opset.results import (
     kernel_layout,
     lay_out,
     make_view,
+    no_memory,
     read_sizes,
     result_tensor,
     shell_of,
@@ -774,7 +775,12 @@ class Creation(Kind):
                 tensor = args[position]
                 if isinstance(tensor, Tensor) and tensor._array is not None:
                     arrays[position] = values_of(tensor)
-            return self.finish(op, args, kernel(np, *arrays), layout)
+            try:
+                result = kernel(np, *arrays)
+            except (MemoryError, ValueError) as reason:
+                no_memory(self.run_shape(op, args), reason)
+                raise
+            return self.finish(op, args, result, layout)
 
         return backend
 

@@ -8,12 +8,13 @@ is compiled before its first use, or comes from the cache on disk.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from rushlight.arrays.buffers import empty as fresh
-from rushlight.arrays.numpy_ import BLOCK, MATH
+from rushlight.arrays.numpy_ import BLOCK, FEW, MATH
 from rushlight.core import ports
 from rushlight.core.dtype import dtype, from_numpy
 from rushlight.core.geometry import same_sizes
@@ -26,9 +27,11 @@ __all__ = [
     "LoopRule",
     "Steps",
     "array_kernel",
+    "flipped",
     "fused",
     "in_pieces",
     "native_loop",
+    "remainders",
     "text_kernel",
 ]
 
@@ -307,6 +310,39 @@ def native_loop(name: str, array_type: Any) -> Any:
         return None
     kind = from_numpy(array_type)
     return kernel_for(LOOPS, (name, kind), ports.native_loop, name, kind)
+
+
+def flipped(array: Any, dims: Any) -> Any:
+    """A copy with some dims, not below 0, the other way round."""
+    inner = array.ndim - len(dims)
+    if dims and min(dims) >= inner and array.size >= LARGE and array.flags.c_contiguous:
+        # The last dims together are rows that are read from their ends on.
+        run = native_loop("reversed", array.dtype)
+        if run is not None:
+            found = fresh(array.shape, array.dtype, array.nbytes)
+            rows = prod(array.shape[:inner])
+            run(array, found, rows, array.size // rows)
+            return found
+    place = [slice(None)] * array.ndim
+    for dim in dims:
+        place[dim] = slice(None, None, -1)
+    return array[tuple(place)].copy()
+
+
+def remainders(name: str, x: Any, y: Any) -> Any:
+    """fmod, remainder or floor_divide of float32 arrays; None where NumPy is to answer."""
+    if type(x) is not ndarray or type(y) is not ndarray or x.size < FEW:
+        return None
+    if not (x.dtype == np.float32 == y.dtype and same_sizes(x.shape, y.shape)):
+        return None
+    if not (x.flags.c_contiguous and y.flags.c_contiguous):
+        return None
+    run = native_loop(name, x.dtype)
+    if run is None:
+        return None
+    found, seen = fresh(x.shape, x.dtype, x.nbytes), np.empty(1, np.int32)
+    run(x, y, found, seen, x.size)
+    return None if seen[0] else found
 
 
 # -- conversion ------------------------------------------------------------------------------------

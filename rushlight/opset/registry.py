@@ -112,10 +112,23 @@ def public(name: str) -> Any:
         found = packet(name)
     except KeyError:
         return None
+    return make_stub(found, name, method=False) if is_function(found) else None
+
+
+def is_function(found: OpOverloadPacket) -> bool:
+    """Whether an op is a public function too, not only a method or a name below `torch.ops`."""
     first = found.candidates[0] if found.candidates else next(iter(found.table.values()))
-    if not first.options.get("function", True):
-        return None
-    return make_stub(found, name, method=False)
+    return bool(first.options.get("function", True))
+
+
+def public_names() -> list[str]:
+    """The names that `public` answers, of all ops."""
+    families.load_all()
+    return [
+        name
+        for name, found in PACKETS["aten"].items()
+        if not name.startswith("__") and is_function(found)
+    ]
 
 
 def registered(namespace: str = "aten") -> list[OpOverload]:

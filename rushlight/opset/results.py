@@ -47,6 +47,23 @@ class Spec:
         return f"Spec({self.shape}, {self.dtype}, strides={self.strides})"
 
 
+def check_bytes(sizes: Any, itemsize: int) -> None:
+    """Refuse memory of more bytes than an address has."""
+    if geometry.numel(sizes) * itemsize >= 2**63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={geometry.show(sizes)}")
+
+
+def no_memory(spec: Any, reason: Exception) -> None:
+    """Raise torch's error where `reason` is that a result of this spec finds no memory."""
+    if isinstance(spec, Spec):
+        check_bytes(spec.shape, spec.dtype.itemsize)
+        if isinstance(reason, MemoryError):
+            wanted = geometry.numel(spec.shape) * spec.dtype.itemsize
+            raise RuntimeError(
+                f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {wanted} bytes."
+            ) from None
+
+
 class Sizes:
     """What a text such as "*mn, *nk -> *mk|, * int32" says. A letter is a size of the last tensor
     arguments, `*` the dims before them, which broadcast; k, where no argument has it, is the

@@ -226,7 +226,7 @@ class LBFGS(Optimizer):
             state["prev_flat_grad"] = grad.clone()
             distance: Any = lr
             if state["n_iter"] == 1:
-                distance = min(1.0, 1.0 / grad.abs().sum().item()) * lr
+                distance = min(1.0, (1.0 / grad.abs().sum()).item()) * lr
             state["d"], state["t"] = direction, distance
             slope = grad.dot(direction).item()
             if slope > -change:

@@ -45,9 +45,14 @@ class NAdam(PerParameter):
             for count in (step, step + 1)
         )
         state["mu_product"].mul_(now)
-        product = state["mu_product"].item()
         average.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         denominator = plus(square.div(1 - beta2**step).sqrt(), group["eps"], group)
+        if group["differentiable"]:
+            product = state["mu_product"]
+            value.addcdiv_(grad * (-lr * (1.0 - now) / (1.0 - product)), denominator)
+            value.addcdiv_(average * (-lr * then / (1.0 - product * then)), denominator)
+            return
+        product = state["mu_product"].item()
         value.addcdiv_(grad, denominator, value=-lr * (1.0 - now) / (1.0 - product))
         value.addcdiv_(average, denominator, value=-lr * then / (1.0 - product * then))

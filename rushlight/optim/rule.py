@@ -143,7 +143,9 @@ class PerParameter(Optimizer):
 
     def prepare(self, value: Any, group: dict[str, Any]) -> None:
         """Check a parameter's gradient, make its state and count the step."""
-        if group.get("fused") and not value.is_floating_point():
+        if group.get("fused") and not (
+            value.is_floating_point() and value.device.type in get_fused_kernels_supported_devices()
+        ):
             raise RuntimeError(
                 "`fused=True` requires all the params to be floating point Tensors of supported "
                 f"devices: {get_fused_kernels_supported_devices()} but {value.dtype} and "
@@ -153,16 +155,21 @@ class PerParameter(Optimizer):
             raise RuntimeError(
                 f"{type(self).__name__} does not support sparse gradients{self.sparse_advice}"
             )
-        state = self.state[value]
+        state = self.state.get(value)
         if not state:
-            state.update(self.new_state(value, group))
+            made = self.new_state(value, group)
+            if state is None and not made:
+                # torch: nothing stands in the table for a parameter of which nothing is kept.
+                return
+            state = self.state[value]
+            state.update(made)
         if "step" in state:
             state["step"] += 1
 
     def update_one(self, value: Any, group: dict[str, Any]) -> None:
         lr = number(group["lr"])
         grad = -value.grad if group.get("maximize") else value.grad
-        state = self.state[value]
+        state = self.state.get(value, {})
         if group.get("differentiable"):
             # The graph keeps what this step reads: the next one must not write over it.
             state.update({name: entry.clone() for name, entry in state.items()})

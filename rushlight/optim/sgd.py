@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.opset import functions
+from rushlight.opset.heavy import heavy_kernels
 from rushlight.optim.optimizer import check_options
 from rushlight.optim.rule import PerParameter, fused_step, is_plain, number
 
 __all__ = ["SGD"]
+
+# So many operations of one each take longer than what puts them into one call.
+MANY = 16
 
 
 class SGD(PerParameter):
@@ -56,10 +60,11 @@ class SGD(PerParameter):
         value.add_(grad, alpha=-lr)
 
     def update_together(self, values: list[Any], group: dict[str, Any]) -> bool:
-        # Three operations on each parameter are quicker than what joins and splits them.
-        if not group["fused"] or not is_plain(values, group):
+        if not is_plain(values, group):
             return False
         momentum, buffers = group["momentum"], []
+        if not group["fused"] and not self.is_native(values, group):
+            return False
         if momentum:
             states = [self.state[value] for value in values]
             fresh = ["momentum_buffer" not in state for state in states]
@@ -82,3 +87,15 @@ class SGD(PerParameter):
             is_first_step=bool(momentum) and fresh[0],
         )
         return True
+
+    def is_native(self, values: list[Any], group: dict[str, Any]) -> bool:
+        """Whether native code takes the step, and is quicker than operations on each parameter."""
+        is_short = not group["momentum"] and not group["weight_decay"]
+        if group["maximize"] or (is_short and len(values) < MANY):
+            return False
+        if group["momentum"] and any(
+            ["momentum_buffer" not in self.state[value] for value in values]
+        ):
+            return False
+        arrays = [value._array for value in values]
+        return heavy_kernels(4 * sum([array.size for array in arrays]), *arrays) is not None

@@ -15,6 +15,7 @@ import numpy as np
 from rushlight.base.errors import MissingFeature
 from rushlight.core import dtype as dtypes
 from rushlight.core import schemes
+from rushlight.core.dispatch import overridable
 from rushlight.core.format import body_str, with_suffixes
 from rushlight.core.modes import DisableTorchFunctionSubclass
 from rushlight.core.operators import name_of_called
@@ -160,7 +161,7 @@ def names(text: str) -> frozenset[str]:
 ON_INTEGERS = names(
     "__getitem__ as_strided chunk clone contiguous detach expand expand_as flatten flip "
     "masked_select movedim narrow permute pixel_shuffle pixel_unshuffle repeat "
-    "reshape roll select split squeeze swapaxes swapdims t transpose unbind unflatten unfold "
+    "ravel reshape roll select split squeeze swapaxes swapdims t transpose unbind unflatten unfold "
     "unsqueeze view view_as channel_shuffle native_channel_shuffle"
 )
 # What tells only more from less; computed on floats, which hold such integers exactly.
@@ -176,10 +177,10 @@ ON_FLOATS = names("interpolate leaky_relu std upsample_bilinear2d")
 COMPARING = names("eq ne lt le gt ge allclose isclose")
 # What concerns the tensor as an object and not its numbers.
 OBJECT = names(
-    "__get__ __set__ __len__ data_ptr dim element_size get_device is_contiguous is_pinned "
-    "is_same_size ndimension nelement numel requires_grad_ size storage_offset stride cpu int_repr "
-    "q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point "
-    "qscheme"
+    "__format__ __get__ __set__ __len__ data_ptr dim element_size get_device is_contiguous "
+    "is_pinned is_same_size ndimension nelement numel requires_grad_ size storage_offset stride "
+    "cpu int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
+    "q_zero_point qscheme"
 )
 
 
@@ -266,7 +267,7 @@ def bounded(self: Any, least: Any, most: Any) -> Any:
         numbers = np.maximum(numbers, made.quantize(np.float32([least])).reshape(()))
     if most is not None:
         numbers = np.minimum(numbers, made.quantize(np.float32([most])).reshape(()))
-    return wrap(np.ascontiguousarray(numbers), INTEGERS[made.dtype])
+    return wrap(np.asarray(numbers, order="C"), INTEGERS[made.dtype])
 
 
 def relu(self: Any, inplace: bool = False) -> Any:
@@ -402,6 +403,7 @@ def check_zero_point(function: str, zero_point: float, dtype: Any) -> None:
         raise RuntimeError(f"{function} zero_point {zero_point} is below lower bound.")
 
 
+@overridable
 def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Any) -> Any:
     """Numbers as integers of one scale; of a list of tensors, each with its own.
 
@@ -421,6 +423,7 @@ def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Any) -> 
     )
 
 
+@overridable
 def quantize_per_channel(input: Any, scales: Any, zero_points: Any, axis: int, dtype: Any) -> Any:
     """Numbers as integers with a scale for each place along `axis`."""
     check_dtype(dtype)
@@ -487,6 +490,7 @@ def qparams_of(input: Any, dtype: Any, reduce_range: bool) -> tuple[float, int]:
     return choose_qparams(input.min().item(), input.max().item(), lowest, highest)
 
 
+@overridable
 def quantize_per_tensor_dynamic(input: Any, dtype: Any, reduce_range: bool) -> Any:
     """Quantised over the range the numbers have; with `reduce_range`, by one bit less."""
     if dtype not in (QINT8, QUINT8):

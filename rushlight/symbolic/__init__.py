@@ -24,7 +24,7 @@ MODULES = {
     "shapeenv": "ShapeEnv DimDynamic SymbolicContext StatelessSymbolicContext "
     "StatefulSymbolicContext",
     "guards": "ShapeGuard RuntimeAssert",
-    "bindings": "CallMethodKey ConvertIntKey unbacked_bindings",
+    "bindings": "CallMethodKey ConvertIntKey DivideByKey unbacked_bindings",
     "sources": "Source ConstantSource LocalSource AttrSource TensorPropertySource",
     "expressions": "build FloorDiv CleanDiv Mod Max Min IntTrueDiv FloatTrueDiv ToFloat",
 }

@@ -40,6 +40,19 @@ class ConvertIntKey:
         return int(value)
 
 
+@dataclass(frozen=True)
+class DivideByKey:
+    """The step from a multiple of an integer to that integer."""
+
+    divisor: int
+
+    def __str__(self) -> str:
+        return f".__floordiv__({self.divisor})"
+
+    def get(self, value: Any) -> Any:
+        return value // self.divisor
+
+
 def numbers_in(value: Any, path: Path) -> Iterator[tuple[Expr, Path]]:
     """The expressions of a value, each with how it is read."""
     if isinstance(value, SymBool):
@@ -63,6 +76,10 @@ def unbacked_bindings(value: Any, fresh: Iterable[Symbol]) -> dict[Symbol, Path]
     wanted = set(fresh)
     found: dict[Symbol, Path] = {}
     for expr, path in numbers_in(value, ()):
-        if expr in wanted and expr not in found:
-            found[expr] = path
+        if expr in wanted:
+            found.setdefault(expr, path)
+            continue
+        factor, symbol = expr.as_coeff_Mul()
+        if symbol in wanted and factor.is_Integer and int(factor) > 1:
+            found.setdefault(symbol, (*path, DivideByKey(int(factor))))
     return found

@@ -275,6 +275,10 @@ def compare_tensors(actual: Any, expected: Any, options: Options) -> None:
         check("device", actual.device, expected.device)
     if options.check_dtype:
         check("dtype", actual.dtype, expected.dtype)
+    if actual.is_quantized or expected.is_quantized:
+        check("is_quantized", actual.is_quantized, expected.is_quantized)
+        check("qscheme()", actual.qscheme(), expected.qscheme())
+        actual, expected = actual.dequantize(), expected.dequantize()
     strided = actual.layout.name == expected.layout.name == "strided"
     if options.check_stride and strided:
         check("stride()", actual.stride(), expected.stride())
@@ -305,6 +309,12 @@ def compare_sparse(
     """Sparse tensors of one layout: equal indices, close values."""
     layout = actual.layout.name
     shown = "sparse " + layout.removeprefix("sparse_").upper()
+    if layout == "sparse_coo" and actual.sparse_dim() != expected.sparse_dim():
+        raise Mismatch(
+            AssertionError,
+            "The number of sparse dimensions in sparse COO tensors does not match: "
+            f"{actual.sparse_dim()} != {expected.sparse_dim()}",
+        )
     if actual._nnz() != expected._nnz():
         raise Mismatch(
             AssertionError,

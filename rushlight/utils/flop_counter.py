@@ -6,6 +6,7 @@ they take the shapes of the operator's arguments and result.
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
@@ -14,6 +15,7 @@ from typing import Any
 
 from rushlight.base import pytree
 from rushlight.core.modes import TorchDispatchMode
+from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor
 from rushlight.opset.registry import packet
 from rushlight.utils.module_tracker import ModuleTracker
@@ -48,6 +50,11 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
                 return formula(*shapes[0], out_shape=shapes[2], **shapes[1])
 
         for target in targets if isinstance(targets, (list, tuple)) else [targets]:
+            if isinstance(target, OpOverload):
+                raise ValueError(
+                    "register_flop_formula(targets): expected each target to be OpOverloadPacket "
+                    f"(i.e. torch.ops.mylib.foo), got {target} which is of type {type(target)}"
+                )
             if target in flop_registry:
                 raise RuntimeError(f"duplicate registrations for {target}")
             flop_registry[target] = stored
@@ -183,6 +190,10 @@ class FlopCounterMode:
         display: bool = True,
         custom_mapping: dict[Any, Any] | None = None,
     ) -> None:
+        if mods is not None:
+            warnings.warn(
+                "mods argument is not needed anymore, you can stop passing it", stacklevel=2
+            )
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         self.depth = depth
         self.display = display

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.autograd.engine import Engine
+from rushlight.autograd.engine import Engine, current_graph_task_id
 from rushlight.autograd.graph import register_multi_grad_hook
 from rushlight.base import pytree
 from rushlight.core.state import LOCAL
@@ -24,17 +24,19 @@ Hook = Callable[[], None]
 class ModuleTracker:
     """Within it, `parents` holds the names of the modules being run, and "Global".
 
-    `is_bw` says whether the last module that was entered was entered backwards. Functions given
-    to `add_user_hooks` are called where a module is entered and left.
+    `is_bw` says whether a backward is running.
     """
 
     def __init__(self) -> None:
         self.parents: set[str] = {"Global"}
-        self.is_bw = False
         self.names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self.seen: weakref.WeakSet[Any] = weakref.WeakSet()
         self.handles: list[Any] = []
         self.has_callback = False
+
+    @property
+    def is_bw(self) -> bool:
+        return current_graph_task_id() != -1
 
     def name_of(self, module: Any) -> str:
         """A module's name: its path from the first module that was run."""
@@ -44,6 +46,7 @@ class ModuleTracker:
         if module not in self.seen:
             for child_name, child in module.named_children():
                 self.names[child] = f"{name}.{child_name}"
+                self.name_of(child)
             self.seen.add(module)
         return name
 
@@ -51,7 +54,6 @@ class ModuleTracker:
         def on_enter(*args: Any) -> None:
             if is_backward:
                 self.clean_up_after_backward()
-            self.is_bw = is_backward
             self.parents.add(name)
 
         return on_enter

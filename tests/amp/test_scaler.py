@@ -80,3 +80,46 @@ def test_state_round_trip():
 def test_disabled():
     scaler = GradScaler("cpu", enabled=False)
     assert scaler.scale(3) == 3 and scaler.get_scale() == 1.0 and scaler.state_dict() == {}
+
+
+class Halving(GradScaler):
+    """Divides by the scale in its own way."""
+
+    def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16):
+        found = super()._unscale_grads_(optimizer, inv_scale * 0.5, found_inf, allow_fp16)
+        self.seen = [device.type for device in found]
+        return found
+
+
+def test_subclasses_unscale_their_own_way():
+    p = torch.tensor([2.0], requires_grad=True)
+    optimizer, scaler = torch.optim.SGD([p], lr=0.1), Halving("cpu", init_scale=4.0)
+    scaler.scale(p.sum()).backward()
+    scaler.unscale_(optimizer)
+    assert p.grad.tolist() == [0.5] and scaler.seen == ["cpu"]
+    state = scaler._per_optimizer_states[id(optimizer)]
+    assert state["stage"].name == "UNSCALED"
+    assert [found.item() for found in state["found_inf_per_device"].values()] == [0.0]
+
+
+class Unscaling(torch.optim.SGD):
+    """An optimizer that divides by the scale itself."""
+
+    _step_supports_amp_scaling = True
+
+    def step(self, closure=None):
+        self.seen = self.grad_scale.item(), self.found_inf.item()
+
+
+def test_optimizers_that_divide_by_the_scale_themselves():
+    p = torch.tensor([2.0], requires_grad=True)
+    optimizer, scaler = Unscaling([p], lr=0.1), GradScaler("cpu", init_scale=4.0)
+    scaler.scale(p.sum()).backward()
+    scaler.step(optimizer)
+    assert optimizer.seen == (4.0, 0.0) and p.grad.tolist() == [4.0]
+    assert not hasattr(optimizer, "grad_scale")
+    p.grad = torch.tensor([float("inf")])
+    scaler.update()
+    scaler.step(optimizer)
+    scaler.update()
+    assert optimizer.seen == (4.0, 1.0) and scaler.get_scale() == 2.0

@@ -277,12 +277,14 @@ def is_early(case: Case, path: Path) -> bool:
     """Eager execution raises the like when history is asked for, or in the backward; a compiled
     function traces both at once. There `requires_grad_` of a written argument is one of its base,
     which a view as an argument has not got eagerly, and `detach_` of its base is none of it. What
-    leads to no output that has a history is traced too, and is checked."""
+    leads to no output that has a history is traced too, and is checked, and so are gradients of
+    arguments that are views without a history, which go nowhere eagerly."""
     if path != ("error",) or "error" in case.eager:
         return False
     text = case.compiled["text"]
     writes_late = case.is_quiet and case.has("write_late", "write_saved")
-    if "modified by an inplace operation" in text and writes_late:
+    has_quiet_view = any([each.form == "quiet view" for each in case.program.arguments])
+    if "modified by an inplace operation" in text and (writes_late or has_quiet_view):
         return True
     if "invalid gradient at index" in text and case.moves_quietly:
         return True

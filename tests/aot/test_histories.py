@@ -257,3 +257,32 @@ def test_a_write_outside_of_what_a_view_was_taken_of_is_refused():
     with pytest.raises(RuntimeError) as caught:
         aot_function(f, nop)(torch.ones(4))
     assert caught.value.code == "RL0762"
+
+
+def test_backwards_of_functions_whose_gradients_go_nowhere_run():
+    class Doubles(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            with torch.no_grad():
+                x.mul_(2)
+            return grad * 3
+
+    def f(x):
+        with torch.no_grad():
+            view = x.select(1, 0)
+        # A view without a history requires a gradient as its base does, and hands none on.
+        return Doubles.apply(view.unsqueeze(0))
+
+    def run(function):
+        base = torch.arange(4.0).view(2, 2).requires_grad_() * 1
+        function(base).sum().backward()
+        return base.tolist()
+
+    assert run(f) == [[0.0, 1.0], [4.0, 3.0]]
+    assert run(aot_function(f, nop)) == run(f)

@@ -352,3 +352,43 @@ def test_numbers_of_constants_written_with_inputs_are_not_known():
         make_fx(f)(torch.ones(2))
     graph = make_fx(f, tracing_mode="symbolic")(torch.ones(2))
     assert torch.equal(graph(torch.ones(3)), torch.full((3,), 4.0))
+
+
+def halves_where(x, mask):
+    x[mask, 0] = x[mask, 0] / 2
+    x[mask] = x[mask] - 1
+    return x
+
+
+MASK = torch.tensor([True, False, True])
+
+
+@pytest.mark.parametrize(
+    "f, inputs",
+    [
+        (lambda x: torch.arange(0, x), [torch.tensor(4)]),
+        (lambda x: torch.zeros([x, 2]), [torch.tensor(4)]),
+        (lambda x: torch.full((2,), x), [torch.tensor(1.5)]),
+        (lambda x: x.new_full((2,), x[0]), [torch.ones(3)]),
+        (lambda: torch.full((2,), torch.tensor(3.0)), []),
+        (lambda x: x.new_zeros([2, *torch.tensor([3, 4])]), [torch.ones(1)]),
+        (lambda x: torch.tensor(3.0) / x.shape[0], [torch.ones(4)]),
+        (lambda x: x * (torch.tensor(3.0) / x.shape[0]).item(), [torch.ones(4)]),
+        (lambda x: x[[0, x.shape[0] - 1]], [torch.arange(4.0)]),
+        (halves_where, [torch.arange(6.0).reshape(3, 2), MASK]),
+    ],
+)
+def test_numbers_that_tensors_tell_are_arguments(f, inputs):
+    copies = [value.clone() for value in inputs]
+    graph = make_fx(f, tracing_mode="symbolic")(*copies)
+    expected = f(*[value.clone() for value in inputs])
+    assert torch.equal(graph(*[value.clone() for value in inputs]), expected)
+
+
+def test_parts_of_constants_are_constants():
+    def f():
+        (first,) = torch.tensor([2]).unbind()
+        return first.item()
+
+    for mode in ("fake", "symbolic"):
+        assert make_fx(f, tracing_mode=mode)()() == 2

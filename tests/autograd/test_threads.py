@@ -229,6 +229,9 @@ import rushlight as torch
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.autograd.engine import current_graph_task_id
 
+# A job in the background starts with interrupts ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 class Twice(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):

@@ -344,7 +344,7 @@ class P:
 
     @prop.setter
     def prop(self, v):
-        self.__dict__["got"] = v
+        PUT_GOT(self, v)
 
     def __repr__(self):
         return f"P{self.__dict__}"
@@ -360,6 +360,9 @@ def blind(f):
             return f(*args)
 
     return Blind()
+
+
+PUT_GOT = blind(lambda owner, v: setattr(owner, "got", v))
 
 
 def _native(x):

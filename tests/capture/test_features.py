@@ -41,7 +41,6 @@ MORE = {
     "p_yield_from": [2],
     "p_simple_namespace": [1],
     "p_result_type": [1],
-    "p_optimizer_step": [2],
     # `backward` is a node.
     "p_backward": [4],
 }
@@ -59,7 +58,7 @@ FEWER = {
     # Modules that are made in the function, and copies of their tables, break the graph.
     "p_sequential_slice": [2],
     "p_state_dict": [1],
-    "p_loss": [1, 2],
+    "p_loss": [3],
     "p_module_in_function": [1],
     # An error of the program: PyTorch's graph has the hook.
     "p_backward_hook": [1],

@@ -100,14 +100,10 @@ FEWER = {
     "p_function_mixed": [1, 3],
     # A generator that is left inside a handler ends natively.
     "p_gen_throw": [],
-    "p_groupby_list": [1, 1],
-    "p_tee": [1, 1],
     # Subclasses of built-in classes break the graph, as do objects as keys.
-    "p_dict_subclass_global": [1, 1],
     "p_list_subclass": [1],
     "p_list_subclass_global": [1, 1],
     "p_int_subclass": [],
-    "p_vars": [],
     "p_dir": [],
     # Modules and buffers that are made in the function, and conversions of modules.
     "p_module_to": [1],
@@ -120,7 +116,6 @@ FEWER = {
     # Decisions on data.
     "p_min_max_tensors": [2, 1],
     "p_tensor_of_tensors": [2, 1],
-    "p_assert_tensor": [2, 1],
     "p_linearize": [],
     "p_while_loop": [1],
     "p_data_write": [1, 1],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -152,3 +153,11 @@ def test_statistics(shape: tuple[int, ...], level: str) -> None:
     apart = wide - mean.reshape(-1, 1, 1).astype(np.float64)
     exact = (grad * apart * rstd.reshape(-1, 1, 1)).sum(axes)
     assert abs(for_weight - exact).max() < 1e-4 * max(abs(exact).max(), 1)
+
+
+def test_calls_at_the_same_time() -> None:
+    case = Case((32, 16, 24, 24, 32, 3, 1, 1, 1))
+    expected = [array.tobytes() for array in case.found()]
+    with ThreadPoolExecutor(3) as pool:
+        for found in pool.map(lambda _: case.found(), range(6)):
+            assert [array.tobytes() for array in found] == expected

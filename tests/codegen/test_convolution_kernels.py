@@ -13,6 +13,7 @@ import rushlight
 from rushlight.base.config import config
 from rushlight.codegen import kernels
 from rushlight.codegen.kernels import convolution, library
+from rushlight.codegen.kernels.recipes import Recipe
 from rushlight.core import ports
 from rushlight.opset import heavy
 from rushlight.opset.samples.maker import samples_of
@@ -216,6 +217,13 @@ def count_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         run(name, *rest)
 
     monkeypatch.setattr(library, "run", counted)
+    whole = Recipe.run
+
+    def followed(recipe: Recipe, *arrays: Any) -> None:
+        calls.extend([job.driver for job in recipe.jobs])
+        whole(recipe, *arrays)
+
+    monkeypatch.setattr(Recipe, "run", followed)
     return calls
 
 

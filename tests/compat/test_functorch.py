@@ -102,6 +102,12 @@ def test_former_names_warn(name, call):
         assert call(getattr(functorch, name))
 
 
+def test_former_names_tell_the_new_ones():
+    for name, new in (("vmap", "torch.vmap"), ("jacrev", "torch.func.jacrev")):
+        with pytest.warns(FutureWarning, match=rf"Please use `{new}` instead"):
+            getattr(functorch, name)(torch.sin)
+
+
 def test_batches_in_chunks():
     seen = []
 

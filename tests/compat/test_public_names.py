@@ -38,6 +38,33 @@ def test_most_names_work_or_refuse(table):
     assert 100 * (counts["works"] + counts["refuses"]) >= ANSWERS * every
 
 
+def test_modules_list_only_what_they_have(table):
+    code = """
+import importlib, json, sys
+import rushlight.compat
+rushlight.compat.install()
+bad = []
+for path in json.load(sys.stdin):
+    try:
+        module = importlib.import_module(path)
+    except ImportError:
+        continue
+    for name in dir(module):
+        try:
+            getattr(module, name)
+        except Exception as error:
+            bad.append((path, name, repr(error)))
+print(json.dumps(bad))
+"""
+    paths = [path for path in table if path != "torch.Tensor"]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(paths), capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(paths) > 300 and json.loads(done.stdout.splitlines()[-1]) == []
+
+
 def test_every_refused_name_raises_its_code_when_it_is_used(table):
     """Using one raises; a class that refuses may still be subclassed and asked about."""
     code = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 import rushlight as torch
 from rushlight.base.config import config
 from rushlight.codegen import driver
+from rushlight.codegen.reports import memory_report
 from rushlight.codegen.steps import Native
+from rushlight.compiler import compiling
+from rushlight.compiler.graphcache import FxGraphCache
 
 pytest.importorskip("llvmlite")
 
@@ -27,6 +31,7 @@ def private_cache(tmp_path: Any) -> Iterator[None]:
 @pytest.fixture
 def native(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of native steps of graphs that are compiled."""
+    compiling.reset()
     names: list[str] = []
     plain = driver.scheduled
 
@@ -254,3 +259,85 @@ def test_gradients_that_come_through_views(trains: bool, native: list[str]) -> N
     x = torch.randn(5, 8, 13, 13).contiguous(memory_format=torch.channels_last)
     compare_steps(plain, compiled, x)
     assert "native_batch_norm_backward" in native
+
+
+def step_of(model: Any, x: Any) -> list[bytes]:
+    """The bits of a step: results, gradients and what was counted."""
+    given = x.detach().requires_grad_()
+    model.zero_grad()
+    found = model(given)
+    (found * found).sum().backward()
+    grads = [parameter.grad for parameter in model.parameters()]
+    return [t.detach().numpy().tobytes() for t in (found, given.grad, *grads, *model.buffers())]
+
+
+def test_segments_run_steps_as_calls_of_them_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    make, x = lambda: network(nn.AdaptiveAvgPool2d(1)), torch.randn(4, 3, 12, 12)
+    alone, together = make(), make()
+    together.load_state_dict(alone.state_dict())
+    before = torch.get_num_threads()
+    prepared, prepare = [], Native.prepare
+
+    def noted(*args: Any) -> bool:
+        prepared.append(prepare(*args))
+        return prepared[-1]
+
+    def answers(model: Any, preparing: Callable[..., bool]) -> list[list[bytes]]:
+        compiling.reset()
+        FxGraphCache.forget()
+        found = []
+        with monkeypatch.context() as patch:
+            patch.setattr(Native, "prepare", preparing)
+            compiled = torch.compile(model)
+            # Fewer threads, and more, than there were when it was compiled.
+            for number in (2, 1, 2, 5):
+                torch.set_num_threads(number)
+                found.append(step_of(compiled, x))
+        return found
+
+    try:
+        expected = answers(alone, lambda *_: False)
+        assert answers(together, noted) == expected
+    finally:
+        torch.set_num_threads(before)
+    assert prepared and all(prepared)
+
+
+def test_several_threads_run_one_compiled_network() -> None:
+    compiling.reset()
+    network = torch.compile(nn.Sequential(nn.Conv2d(16, 32, 3, 1, 1), nn.ReLU()).eval())
+    given = [torch.randn(8, 16, 32, 32) for _ in range(4)]
+    with torch.no_grad():
+        expected = [network(x) for x in given]
+
+        def run(x: Any) -> Any:
+            with torch.no_grad():
+                return network(x)
+
+        with ThreadPoolExecutor(3) as pool:
+            for _ in range(3):
+                for found, known in zip(pool.map(run, given), expected, strict=True):
+                    assert torch.equal(found, known)
+
+
+def test_one_call_of_native_code() -> None:
+    compiling.reset()
+    FxGraphCache.forget()
+    made: list[Any] = []
+    plain = driver.Compiled.__init__
+
+    def noted(self: Any, *args: Any) -> None:
+        plain(self, *args)
+        made.append(self)
+
+    model = torch.compile(network(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver.Compiled, "__init__", noted)
+        model(torch.randn(2, 3, 8, 8)).sum().backward()
+    assert len(made) == 2
+    for code in made:
+        steps = [item for item in code.schedule if isinstance(item, Native)]
+        assert steps and all([step.parts for step in steps])
+        together = [items for items, _ in code.segments.values() if steps[0] in items]
+        assert together and all([step in together[0] for step in steps])
+        assert "aten::convolution" in memory_report(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import copy
 import pickle
 
@@ -166,6 +167,20 @@ def test_public_functions_pickle_by_name():
     ):  # fmt: skip
         assert pickle.loads(pickle.dumps(function)) is function
         assert copy.deepcopy(function) is function
+
+
+def test_asarray_reads_the_bytes_of_buffers_as_the_default_dtype() -> None:
+    numbers = array.array("f", [1.0, 2.0])
+    found = rl.asarray(numbers, copy=False)
+    found[0] = 5
+    assert numbers[0] == 5 and rl.asarray(numbers, copy=True).data_ptr() != found.data_ptr()
+    assert rl.asarray(array.array("d", [1.0])).tolist() == [0.0, 1.875]
+    assert rl.asarray(array.array("i", [1, 2]), dtype=rl.int32).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="must not be 0"):
+        rl.asarray(array.array("f"))
+    with pytest.raises(RuntimeError, match="can't alias NumPy scalars"):
+        rl.asarray(np.float32(3), copy=False)
+    assert rl.asarray(np.float32(3)).dtype is rl.float32
 
 
 def test_asarray_takes_capsules():
@@ -337,3 +352,105 @@ def test_a_class_that_wants_no_dispatch_has_none():
     Logged.seen.clear()
     assert (rl.ones(2).as_subclass(Quiet) + 1).tolist() == [2.0, 2.0]
     assert Logged.seen == []
+
+
+class Rows:
+    """Has a length and elements, and no class that says so."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+
+class Closed(Rows):
+    def __getitem__(self, index):
+        raise TypeError
+
+
+def test_whatever_has_a_length_and_elements_is_a_sequence():
+    assert rl.tensor(Rows([1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert rl.tensor(Rows([Rows([1, 2]), [3, 4]])).tolist() == [[1, 2], [3, 4]]
+    assert rl.Tensor(Rows([1, 2])).tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="could not determine the shape of object type 'Closed'"):
+        rl.tensor(Closed([1.0]))
+    with pytest.raises(RuntimeError, match="Could not infer dtype of dict"):
+        rl.tensor({0: 1.0})
+
+
+def test_lists_that_hold_themselves_have_no_end():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="too many dimensions 'list'"):
+        rl.tensor(endless)
+
+
+def test_writes_to_the_data_of_a_wrapper_are_not_counted():
+    class Wrapper(rl.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = rl.Tensor._make_wrapper_subclass(cls, inner.size(), dtype=inner.dtype)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            inner = [value.inner if isinstance(value, cls) else value for value in args]
+            return cls(func(*inner, **(kwargs or {})))
+
+    x = Wrapper(rl.ones(2))
+    x.detach().add_(1)
+    assert x._version == 1
+    x.data.add_(1)
+    assert x._version == 1
+    assert x.inner.tolist() == [3.0, 3.0]
+    data = x.data
+    assert (data.add_(1)._version, x._version) == (1, 1)
+
+
+def test_constructors_of_classes_see_tensors_as_views():
+    class Derived(rl.Tensor):
+        pass
+
+    x = rl.ones(2, requires_grad=True)
+    for made in (Derived(x), rl.Tensor(x)):
+        assert made._base is x and made.requires_grad
+        (made * 3).sum().backward()
+    assert x.grad.tolist() == [6.0, 6.0]
+    plain = rl.ones(2)
+    Derived(plain).add_(1)
+    assert (plain._version, plain.tolist()) == (1, [2.0, 2.0])
+
+
+class Exporter:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+class Column(Rows):
+    """A sequence by its methods that has an array, under other labels than numbers."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.rows, dtype)
+
+    def __getitem__(self, index):
+        raise KeyError(index)
+
+
+def test_memory_that_objects_hand_out():
+    source = rl.ones(3)
+    for make in (rl.tensor, rl.as_tensor):
+        assert make(Exporter(source)).tolist() == [1.0, 1.0, 1.0]
+    assert rl.tensor(Column([1, 2])).tolist() == [1, 2]
+    with pytest.raises(TypeError, match="stream must be"):
+        source.__dlpack__(stream="0")

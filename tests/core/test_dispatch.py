@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 
 import rushlight as torch
@@ -428,6 +430,19 @@ def test_gradcheck_of_a_wrapper():
     assert torch.autograd.gradcheck(lambda x: x * 2, (x,))
 
 
+def test_numbers_with_a_gradient_are_no_floats():
+    x, p = torch.ones(2), torch.tensor(0.5, requires_grad=True)
+    for call in (
+        lambda: torch.nan_to_num(x, p),
+        lambda: torch.nn.functional.layer_norm(x, (2,), eps=p),
+        lambda: torch.isclose(x, x, p),
+        lambda: x.clone().normal_(p, 1.0),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    assert torch.nan_to_num(x, p.detach()).tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize("one", [torch.tensor(2), torch.tensor([2]), torch.tensor([[2]])])
 def test_a_tensor_of_one_integer_stands_for_a_size(one):
     x = torch.arange(6.0)
@@ -451,3 +466,25 @@ def test_tensors_of_one_number_are_no_dims_and_of_truth_values_no_sizes():
 def test_one_index_in_a_tensor_is_an_index_to_split_at():
     pieces = torch.arange(9).tensor_split(torch.tensor([2]))
     assert [len(piece) for piece in pieces] == [2, 7]
+
+
+@pytest.mark.parametrize("name", ["sub", "truediv", "floordiv", "pow", "matmul", "mod", "lshift"])
+def test_operators_that_one_operand_declines_ask_the_other(name):
+    class Declines(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    reflected = getattr(torch.Tensor, f"__r{name}__")
+
+    class Reflects(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return -1 if func is reflected else NotImplemented
+
+    call = getattr(operator, name)
+    assert call(Declines(), Reflects()) == -1
+    with pytest.raises(TypeError, match="unsupported operand type"):
+        call(Declines(), Declines())
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.add'"):
+        torch.add(Declines(), Declines())

@@ -6,11 +6,13 @@ import pickle
 import pytest
 
 import rushlight as torch
+from rushlight.autograd.function import SingleLevelFunction
 from rushlight.core.fake import FakeTensorMode
 from rushlight.core.functional import FunctionalMode, to_functional
 from rushlight.core.hop import HOPS, HigherOrderOperator
 from rushlight.core.modes import TorchDispatchMode, TorchFunctionMode
 from rushlight.core.recording import Recorder
+from rushlight.func import nesting
 
 
 @pytest.fixture
@@ -71,7 +73,49 @@ def test_rules_for_modes_and_keys(twice):
         with FakeTensorMode():
             assert twice(torch.sin, x) == "by shapes"
     with pytest.raises(LookupError, match="no layer"):
-        twice.py_impl("Lazy")
+        twice.py_impl("Tracer")
+
+
+def test_rules_for_transforms(twice):
+    unused = twice.py_impl("AutogradCUDA")(lambda function, x: None)
+    assert unused not in twice.rules.values()
+
+    @twice.py_impl(nesting.TransformType.Vmap)
+    def _(interpreter, function, x):
+        value, axis = nesting.unwrap_batched(x, interpreter.level())
+        with interpreter.lower():
+            return nesting.add_batch_dim(twice(function, value), axis, interpreter.level())
+
+    @twice.py_impl(nesting.TransformType.Grad)
+    def _(interpreter, function, x):
+        level = interpreter.level()
+
+        class Twice(SingleLevelFunction):
+            @staticmethod
+            def forward(ctx, x):
+                value = nesting.unwrap_for_grad(x, level)
+                with torch.enable_grad(), interpreter.lower():
+                    result = twice(function, value)
+                return nesting.wrap_for_grad(result, level)
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient * 10
+
+        return Twice.apply(x)
+
+    @twice.py_impl("AutogradCPU")
+    def _(function, x):
+        return function(function(x))
+
+    x = torch.tensor([2.0, 3.0])
+    double = lambda x: x * 2  # noqa: E731
+    call = lambda x: twice(double, x)  # noqa: E731
+    assert torch.func.vmap(call)(x).tolist() == [8.0, 12.0]
+    assert torch.func.grad(call)(x[0]).item() == 10.0
+    assert torch.func.vmap(torch.func.grad(call))(x).tolist() == [10.0, 10.0]
+    with torch.no_grad():
+        assert call(x).tolist() == [8.0, 12.0]
 
 
 def test_function_modes_see_the_op(twice):

@@ -422,3 +422,84 @@ def test_modes_see_detach_twice():
 def test_wrappers_take_their_geometry_by_position():
     made = torch.Tensor._make_wrapper_subclass(Logged, (2, 3), (1, 2), 0, dtype=torch.int32)
     assert made.stride() == (1, 2) and made.dtype is torch.int32
+
+
+class Wrapped(torch.Tensor):
+    def __new__(cls, inner):
+        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape)
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return func(*[value.inner if isinstance(value, cls) else value for value in args])
+
+
+class PoliteBelow(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(types)
+        return NotImplemented if types else func(*args, **(kwargs or {}))
+
+
+class Polite(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.seen.append(types)
+        return NotImplemented if types else func(*args, **(kwargs or {}))
+
+
+class Derived(torch.Tensor):
+    pass
+
+
+def test_a_mode_may_leave_calls_to_classes():
+    x = Wrapped(torch.ones(2))
+    with PoliteBelow() as outer, PoliteBelow() as inner:
+        assert x.neg().tolist() == [-1.0, -1.0]
+    assert (outer.seen, inner.seen) == ([()], [(Wrapped,), ()])
+    y = Derived(torch.ones(2))
+    with Polite() as mode:
+        assert type(torch.neg(y)) is Derived
+    assert mode.seen == [(Derived,), ()]
+
+
+def test_rules_of_modes_are_plain_methods():
+    class Below(TorchDispatchMode):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*args)
+
+    class Above(TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func(*args)
+
+    x = torch.ones(2)
+    for mode in (Below(), Above()):
+        with mode, pytest.raises(RuntimeError, match="as a classmethod is not supported"):
+            torch.neg(x)
+
+
+def test_rules_of_tensors_may_be_plain_methods(monkeypatch):
+    monkeypatch.setattr("rushlight.core.state.WARNED", set())
+
+    class Above(torch.Tensor):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return type(self)
+
+    class Below(Wrapped):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(self.inner)
+
+    with pytest.warns(UserWarning, match="as a plain method is deprecated"):
+        assert torch.neg(Above(torch.ones(1))) is Above
+    assert Below(torch.ones(2)).neg().tolist() == [-1.0, -1.0]
+    with pytest.raises(TypeError, match="expected a sequence"):
+        torch.overrides.has_torch_function(object())

@@ -464,6 +464,8 @@ def test_an_interrupt_ends_the_workers(kind):
         for _ in load(Made(lambda i: time.sleep(0.3) or i, 200), kind):
             pass
 
+    # A job in the background starts with interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
@@ -472,7 +474,9 @@ def test_an_interrupt_ends_the_workers(kind):
         error.__traceback__ = None
     else:
         pytest.fail("the interrupt was lost")
-    timer.join()
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_tasks_and_results_larger_than_a_pipe():

@@ -315,6 +315,41 @@ def test_jacobians_in_chunks(size):
         jacrev(f, chunk_size=0)
 
 
+class Counted(torch.autograd.Function):
+    """The identity, whose backward has a result that no batch can have."""
+
+    @staticmethod
+    def forward(x):
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, gradient):
+        assert len(gradient.nonzero()) == 1
+        return gradient
+
+
+def test_a_jacobian_in_single_rows_needs_no_batch():
+    assert torch.equal(jacrev(Counted.apply, chunk_size=1)(X), torch.eye(3))
+    with pytest.raises(RuntimeError, match="operators that can output dynamic shape"):
+        jacrev(Counted.apply, chunk_size=2)(X)
+
+
+def test_nodes_inside_of_grad_say_so():
+    names = []
+
+    def f(x):
+        names.append(Counted.apply(x).grad_fn.name())
+        return x.sum()
+
+    grad(f)(X)
+    assert names == ["CountedGeneratedBackward"]
+    assert Counted.apply(X.clone().requires_grad_()).grad_fn.name() == "CountedBackward"
+
+
 @pytest.mark.parametrize(
     "primals, tangents, kind, text",
     [
@@ -446,3 +481,22 @@ def test_functions_that_return_views_have_tangents():
     value, tangent = jvp(lambda x: First.apply(x) * x, (X,), (X,))
     assert value.tolist() == [1.0, 2.0, 3.0]
     assert tangent.tolist() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize("transform", ["grad", "jvp", "grad of grad"])
+def test_running_statistics_are_kept_inside_of_derivatives(transform):
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    mean, var = torch.zeros(3), torch.ones(3)
+
+    def f(x):
+        return torch.nn.functional.instance_norm(x, mean, var).square().sum()
+
+    if transform == "grad":
+        grad(f)(x)
+    elif transform == "jvp":
+        jvp(f, (x,), (x,))
+    else:
+        grad(lambda x: grad(f)(x).sum())(x)
+    assert torch.allclose(mean, torch.tensor([0.75, 1.15, 1.55]))
+    assert torch.allclose(var, torch.full((3,), 1.0667), atol=1e-4)
+    assert not mean.requires_grad

@@ -62,8 +62,21 @@ def test_tensors_of_levels_that_have_ended():
     grad(lambda x: (kept.append(x), x.sum())[1])(X)
     assert unwrapping.is_dead(kept[0])
     assert unwrapping.level_of(kept[0]) == -2
+    assert [unwrapping.depth_of(tensor) for tensor in (kept[0], X)] == [-1, 0]
     assert unwrapping.unwrap_if_dead(kept[0]) is X
     assert unwrapping.unwrap_dead_wrappers([kept[0], 3]) == (X, 3)
+
+
+def test_no_level_is_active_inside_of_without_levels():
+    seen = []
+
+    def f(x):
+        with nesting.without_levels():
+            seen.append((nesting.find_current_level(), torch.ones(2).sum().item()))
+        return x.sum()
+
+    assert torch.equal(grad(f)(X), torch.ones_like(X))
+    assert seen == [(None, 2.0)]
 
 
 def test_batches_by_hand():

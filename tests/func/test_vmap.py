@@ -7,7 +7,7 @@ import functools
 import pytest
 
 import rushlight as torch
-from rushlight.core import state
+from rushlight.core import batching, state
 from rushlight.core.batching import VmapLevel
 from rushlight.func import vmap
 
@@ -129,6 +129,7 @@ def test_a_sample_shows_its_own_geometry() -> None:
         (lambda a: a.data, "accessing `data` under vmap"),
         (lambda a: a.sum().backward(), "called inside a functorch transform"),
         (lambda a: a.as_strided((4,), (1,)), "can access memory outside of `tensor`"),
+        (lambda a: a.as_strided((1,), (1, 1)), "size and stride must have the same length"),
         (lambda a: torch.zeros(3).copy_(a), "vmapped over but `self` not being vmapped over"),
     ],
 )
@@ -603,6 +604,55 @@ def test_a_function_with_both_rules_uses_them() -> None:
     assert torch.equal(value, x.sin())
     assert torch.equal(tangent, x * x.cos())
     assert used == [2]
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(x, *, by=2):
+        return x * by
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def vmap(info, in_dims, x, *, by=2):
+        return x * by, 0 if isinstance(by, int) else (0,)
+
+
+def test_rules_of_functions_get_keywords() -> None:
+    x = rows()
+    assert torch.equal(vmap(lambda s: Scaled.apply(s, by=7))(x), x * 7)
+    with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+        vmap(lambda s: Scaled.apply(s, by=s))(x)
+    for call in (Scaled.apply, lambda s, by: torch.func.grad(Scaled.apply)(s, by=by)):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'by'"):
+            call(x, by=7)
+
+
+def test_out_dims_of_rules_have_the_structure_of_their_outputs() -> None:
+    with pytest.raises(RuntimeError, match="returned an incompatible"):
+        vmap(lambda s: Scaled.apply(s, by=2.0))(rows())
+
+
+@pytest.mark.parametrize("randomness", ["error", "same", "different"])
+def test_random_ops_have_no_results_to_write_to(randomness: str) -> None:
+    with pytest.raises(RuntimeError, match="calling out variants of random operations"):
+        vmap(lambda s: torch.randn(3, out=s), randomness=randomness)(rows())
+
+
+def test_loops_are_refused_and_announced_as_asked(monkeypatch):
+    halves = torch.arange(8.0, dtype=torch.float16).reshape(2, 4)
+    count = vmap(lambda values: torch.histc(values, 2))
+    monkeypatch.setattr(batching.LOOPS, "are_always_told", True)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match=r"aten::histc .*\(RL0612\)"):
+            count(halves)
+    monkeypatch.setattr(batching.LOOPS, "are_told", False)
+    count(halves)
+    monkeypatch.setattr(batching.LOOPS, "are_allowed", False)
+    with pytest.raises(RuntimeError, match="aten::histc hit the vmap fallback which is currently"):
+        count(halves)
 
 
 def test_a_loop_is_announced_once_for_every_op(monkeypatch):

@@ -130,11 +130,12 @@ def test_common_subexpressions() -> None:
     module = make_fx(function)(torch.randn(3))
     result = CSEPass()(module)
     assert result.modified
-    targets = [str(node.target) for node in module.graph.nodes if node.op == "call_function"]
+    graph = result.graph_module.graph
+    targets = [str(node.target) for node in graph.nodes if node.op == "call_function"]
     assert targets.count("aten.cos.default") == 1
     # Two draws are two draws.
     assert targets.count("aten.rand_like.default") == 2
-    assert not CSEPass()(module).modified
+    assert not CSEPass()(result.graph_module).modified
     kept = make_fx(function)(torch.randn(3))
     assert not CSEPass([torch.ops.aten.cos, *get_CSE_banned_ops()])(kept).modified
 
@@ -204,7 +205,7 @@ def test_pass_manager_checks() -> None:
     traced = fx.symbolic_trace(lambda x: x + 1)
     with pytest.raises(Exception, match="An error occurred when running the 'broken' pass"):
         PassManager([broken])(traced)
-    with pytest.raises(TypeError, match="should be type PassResult"):
+    with pytest.raises(Exception, match=r"running the .* pass after"):
         PassManager([lambda module: None])(traced)
     seen: list[Any] = []
     manager = PassManager(
@@ -260,16 +261,16 @@ def test_single_nodes_make_no_partition() -> None:
     module = make_fx(lambda x: x.relu() + 1)(torch.ones(2))
     assert CapabilityBasedPartitioner(module, adds()).propose_partitions() == []
     allowed = CapabilityBasedPartitioner(
-        module, adds(), allowed_single_node_partition_ops=["aten.add"]
+        module, adds(), allowed_single_node_partition_ops=["torch.ops.aten.add.Tensor"]
     )
     assert len(allowed.propose_partitions()) == 1
     idle = CapabilityBasedPartitioner(
         module,
         create_op_support(lambda modules, node: node.op == "call_function"),
-        non_compute_ops=["aten.relu"],
+        non_compute_ops=["torch.ops.aten.relu.default"],
     )
     [part] = CapabilityBasedPartitioner(
-        module, idle.operator_support, non_compute_ops=["aten.relu"],
+        module, idle.operator_support, non_compute_ops=["torch.ops.aten.relu.default"],
         allows_single_node_partition=True,
     ).propose_partitions()  # fmt: skip
     idle.remove_bookend_non_compute_ops([part])

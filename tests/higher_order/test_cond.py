@@ -106,13 +106,21 @@ def test_branches_that_graphs_cannot_hold_are_refused(words):
 def test_wrong_arguments_are_named():
     x = torch.ones(2)
     for args, words in (
-        ((3.5, torch.sin, torch.cos, (x,)), "pred to be bool or tensor"),
+        (("3.5", torch.sin, torch.cos, (x,)), "pred to be bool or tensor"),
         ((x, torch.sin, torch.cos, (x,)), "single-element"),
         ((True, torch.sin, None, (x,)), "callable"),
         ((True, torch.sin, torch.cos, (x, 3)), "tensor leaves"),
     ):
         with pytest.raises(RuntimeError, match=words):
             torch.cond(*args)
+
+
+def test_numbers_decide_at_once():
+    x = torch.ones(2)
+    assert torch.equal(torch.cond(3.5, torch.sin, torch.cos, (x,)), x.sin())
+    assert torch.equal(torch.cond(0, torch.mul, torch.add, (x, 4)), x + 4)
+    code = make_fx(lambda x: torch.cond(1, torch.sin, torch.cos, (x,)))(x).code
+    assert "sin" in code and "cond" not in code
 
 
 def test_nested_ops_are_nested_graphs_above_autograd_too():

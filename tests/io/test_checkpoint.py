@@ -544,3 +544,122 @@ def test_the_format_before_the_zip_archive_is_written(tmp_path):
     assert torch.equal(torch.load(buffer)[0], x)
     with pytest.raises(RuntimeError, match="different types"):
         torch.save([x, x.view(torch.int32)], io.BytesIO(), _use_new_zipfile_serialization=False)
+
+
+class Wrapped(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, inner.shape, strides=inner.stride(), dtype=inner.dtype
+        )
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        def bare(value):
+            return value.inner if isinstance(value, Wrapped) else value
+
+        found = func(*[bare(value) for value in args], **(kwargs or {}))
+        return Wrapped(found) if isinstance(found, torch.Tensor) else found
+
+
+class Marked(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("wrap", [Wrapped, lambda value: value.as_subclass(Marked)])
+@pytest.mark.parametrize("as_parameter", [False, True])
+def test_tensors_of_other_classes_stay_what_they_are(wrap, as_parameter):
+    given = wrap(torch.arange(6.0).reshape(2, 3).t())
+    given = torch.nn.Parameter(given) if as_parameter else given
+    file = io.BytesIO()
+    torch.save(given, file)
+    for options in ({"weights_only": True}, {"weights_only": False}):
+        file.seek(0)
+        with torch.serialization.safe_globals([Wrapped, Marked]):
+            found = torch.load(file, **options)
+        assert type(found) is type(given) and found.stride() == (1, 3)
+        assert isinstance(found, torch.nn.Parameter) is as_parameter
+        assert found.requires_grad is as_parameter
+        plain = found.inner if isinstance(found, Wrapped) else found
+        assert plain.tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+
+
+def test_parameters_are_of_classes_that_know_how_to_detach():
+    class Unwraps(Wrapped):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*[getattr(value, "inner", value) for value in args])
+
+    with pytest.raises(RuntimeError, match=r"requires that detach\(\) returns an instance of the"):
+        torch.nn.Parameter(Unwraps(torch.ones(2)))
+
+
+class Slotted(torch.Tensor):
+    __slots__ = ("held",)
+
+
+class Told(torch.Tensor):
+    def __getstate__(self):
+        return ("told", self.held)
+
+    def __setstate__(self, state):
+        self.held = [*state]
+
+
+@pytest.mark.parametrize("cls", [Slotted, Told])
+def test_slots_and_states_of_classes_are_kept(cls):
+    given = torch.ones(2).as_subclass(cls)
+    given.held, file = "more", io.BytesIO()
+    if cls is Slotted:
+        given.other = 3
+    torch.save(given, file)
+    for options in ({"weights_only": True}, {"weights_only": False}):
+        file.seek(0)
+        with torch.serialization.safe_globals([cls]):
+            found = torch.load(file, **options)
+        if cls is Slotted:
+            assert found.held == "more" and found.other == 3 and "held" not in found.__dict__
+        else:
+            assert found.held == ["told", "more"]
+
+
+def test_older_files_are_written_to_the_end(tmp_path):
+    with open(tmp_path / "older", "wb") as file:
+        torch.save(torch.ones(2), file, _use_new_zipfile_serialization=False)
+        assert torch.load(tmp_path / "older").tolist() == [1.0, 1.0]
+
+
+def test_memory_is_written_with_one_dtype():
+    values = torch.ones(2, dtype=torch.complex64)
+    for given in ([values, values.imag], [values.storage(), values.real], [values.imag, values]):
+        with pytest.raises(RuntimeError, match="view the same data as different types"):
+            torch.save(given, io.BytesIO())
+    torch.save([values, values[1:]], io.BytesIO())
+
+
+def test_the_environment_decides_about_trust(monkeypatch):
+    file = io.BytesIO()
+    torch.save(Counted(), file)
+
+    def load(**options):
+        file.seek(0)
+        return torch.load(file, **options)
+
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(CheckpointError, match="Weights only load failed"):
+        load(weights_only=False)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "yes")
+    with pytest.raises(RuntimeError, match="Only one of"):
+        load()
+    monkeypatch.delenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD")
+    with pytest.warns(UserWarning, match="forcing weights_only=False"):
+        assert type(load()) is Counted
+    with pytest.raises(CheckpointError, match="Weights only load failed"):
+        load(weights_only=True)
+
+
+class Counted:
+    pass

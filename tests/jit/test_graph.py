@@ -110,3 +110,14 @@ def test_lint_sees_uses_that_are_not_listed():
     neg.output()._uses.pop()
     with pytest.raises(RuntimeError, match="is listed 0"):
         graph.lint()
+
+
+def test_inputs_and_outputs_are_lists_that_can_be_taken_from():
+    graph = parse_ir(
+        "graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = aten::mul(%x, %y)\n  return (%z)"
+    )
+    inputs = graph.inputs()
+    assert next(inputs).debugName() == "x" and next(inputs).debugName() == "y"
+    with pytest.raises(StopIteration):
+        next(inputs)
+    assert len(graph.inputs()) == 2 and next(graph.outputs()).node().kind() == "aten::mul"

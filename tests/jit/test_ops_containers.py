@@ -131,8 +131,8 @@ def test_missing_keys(name, args):
     assert str(caught.value) == "KeyError: q"
 
 
-def test_tensors_in_lists_are_compared_by_their_elements():
-    one, same, other = torch.ones(2), torch.ones(2), torch.zeros(2)
+def test_tensors_in_lists_are_compared_as_python_compares_them():
+    one, same, other = torch.ones(()), torch.ones(1), torch.zeros(())
     assert call("aten::count.Tensor", [one, other, same], same) == 2
     assert call("aten::index.list_Tensor", [other, one], same) == 1
     values = [other, one]
@@ -140,6 +140,14 @@ def test_tensors_in_lists_are_compared_by_their_elements():
     assert len(values) == 1 and values[0] is other
     assert call("aten::eq.Tensor_list", [one], [same])
     assert call("aten::ne.Tensor_list", [one], [other])
+
+
+@pytest.mark.parametrize("kind", ["eq.Tensor_list", "index.list_Tensor", "count.Tensor"])
+def test_tensors_of_several_elements_are_not_compared_in_lists(kind):
+    values = torch.ones(2)
+    other = [values] if kind == "eq.Tensor_list" else values
+    with pytest.raises(RuntimeError, match="Boolean value of Tensor with more than one value"):
+        call(f"aten::{kind}", [torch.ones(2)], other)
 
 
 def test_sums_have_the_type_of_the_elements():

@@ -300,3 +300,17 @@ def test_tensors_of_numbers(number, dtype):
     # It is a tensor like others: its dtype counts.
     if dtype is torch.float64:
         assert (torch.ones(1) + made.expand(1)).dtype is torch.float64
+
+
+def test_ints_wrap_at_64_bits():
+    @torch.jit.script
+    def generator(count: int) -> tuple[int, int, int]:
+        state = 12345
+        for _ in range(count):
+            state = state * 6364136223846793005 + 1442695040888963407
+        return state, state >> 33, 9223372036854775807 << 1
+
+    assert generator(100) == (-4357992113013820195, -507337055, -2)
+    assert call("aten::add.int", 2**63 - 1, 5) == -(2**63) + 4
+    assert call("aten::sub.int", -(2**63), 5) == 2**63 - 5
+    assert call("aten::pow.int_to_int", 7, 100) == (7**100 + 2**63) % 2**64 - 2**63

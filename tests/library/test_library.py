@@ -604,6 +604,15 @@ def test_needs_of_gradients_are_told_by_argument():
         scaled_all([x], torch.ones(2))[0].sum().backward()
 
 
+def test_arguments_at_the_end_that_have_their_default_need_no_gradient(scale):
+    scale.register_autograd(lambda ctx, grad: grad * ctx.k, setup_context=setup)
+    x = torch.ones(2, requires_grad=True)
+    scale(x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="incorrect number of gradients"):
+        scale(x, 3.0).sum().backward()
+
+
 def test_results_may_not_share_memory():
     @custom_op("tests::shares", mutates_args=())
     def shares(x: Tensor) -> Tensor:
@@ -619,7 +628,7 @@ def test_results_may_not_share_memory():
             op(torch.ones(2))
 
 
-def test_a_kernel_can_be_switched_off():
+def test_a_kernel_can_be_switched_off(caplog):
     @custom_op("tests::switched", mutates_args=(), device_types="cpu")
     def switched(x: Tensor) -> Tensor:
         return x + 1
@@ -629,6 +638,13 @@ def test_a_kernel_can_be_switched_off():
     with switched.set_kernel_enabled("cpu", enabled=False):
         assert switched(torch.ones(1)).item() == 2.0
     assert switched(torch.ones(1)).item() == 4.0
+    for device, enabled, words in (
+        ("gpu", False, "no kernel was registered for this device type"),
+        ("cpu", True, "already enabled"),
+    ):
+        caplog.clear()
+        with switched.set_kernel_enabled(device, enabled):
+            assert words in caplog.text
 
 
 def test_keyword_only_tensors_are_refused():
@@ -637,6 +653,27 @@ def test_keyword_only_tensors_are_refused():
 
     with pytest.raises(NotImplementedError, match="custom_op with kwarg-only Tensor args"):
         custom_op("tests::keyword", keyword, mutates_args=())
+    with torch.library._scoped_library("tests_keyword", "FRAGMENT") as lib:
+        lib.define("f(Tensor x, *, Tensor? y) -> Tensor")
+        for register in (torch.library.register_autograd, torch.library.register_vmap):
+            with pytest.raises(NotImplementedError, match=f"{register.__name__} with kwarg-only"):
+                register("tests_keyword::f", lambda *args: None)
+
+
+@pytest.mark.parametrize(
+    "schema, words",
+    [
+        ("f(Tensor x) -> whatever", "unknown type specifier 'whatever'"),
+        ("f(whatever[] x) -> Tensor", "unknown type specifier 'whatever'"),
+        ("f((Tensor, what) x) -> Tensor", "unknown type specifier 'what'"),
+        ("f(Tensor x, int64_t n) -> Tensor", "Use `SymInt` or `int` instead of `int64_t`"),
+        ("f(Tensor x, double? s) -> Tensor", "Use `float` instead of `double`"),
+    ],
+)
+def test_types_that_nobody_knows_are_refused(schema, words):
+    scoped = torch.library._scoped_library("tests_types", "FRAGMENT")
+    with scoped as lib, pytest.raises(RuntimeError, match=words):
+        lib.define(schema)
 
 
 def test_transforms_of_an_operator_without_rules():

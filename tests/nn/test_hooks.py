@@ -273,3 +273,28 @@ def test_hooks_before_loading_do_not_keep_their_module():
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_global_hooks_see_keyword_arguments_and_failures():
+    class Shifts(nn.Module):
+        def forward(self, x, *, by):
+            return x + by
+
+    seen = []
+    handles = [
+        register_module_forward_hook(
+            lambda module, args, kwargs, result: result + kwargs["by"], with_kwargs=True
+        ),
+        register_module_forward_hook(
+            lambda module, args, result: seen.append(result), always_call=True
+        ),
+    ]
+    try:
+        assert Shifts()(torch.ones(1), by=2).item() == 5
+        with pytest.raises(TypeError):
+            Shifts()(torch.ones(1), by=None)
+    finally:
+        for handle in handles:
+            handle.remove()
+    assert seen[0].item() == 5 and seen[1] is None and len(seen) == 2
+    assert Shifts()(torch.ones(1), by=2).item() == 3

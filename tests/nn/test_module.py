@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 from collections import OrderedDict
 
@@ -329,6 +330,81 @@ def test_load_state_dict():
     assert repr(found) == "_IncompatibleKeys(missing_keys=['kept'], unexpected_keys=['more'])"
 
 
+@pytest.fixture
+def swapping():
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    yield
+    torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_loading_swaps_tensors_where_that_is_asked_for(swapping, assign):
+    module, state = Net(), Net().state_dict()
+    module.l1.weight.requires_grad_(False)
+    before = module.state_dict(keep_vars=True)
+    module.load_state_dict(state, assign=assign)
+    after = module.state_dict(keep_vars=True)
+    assert all(after[name] is before[name] for name in before)
+    assert all(torch.equal(after[name], state[name]) for name in state)
+    assert type(module.l1.weight) is nn.Parameter and not module.l1.weight.requires_grad
+    assert module.l2.weight.requires_grad
+    assert (module.l1.weight.data_ptr() == state["l1.weight"].data_ptr()) is assign
+
+
+def test_what_a_tensor_loads_has_to_be_a_new_tensor(swapping):
+    class Kept(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is torch.Tensor.module_load:
+                return args[1]
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    module = nn.Linear(2, 3, bias=False)
+    with pytest.raises(RuntimeError, match="While swapping the .*module_load returned one of"):
+        module.load_state_dict({"weight": torch.ones(3, 2).as_subclass(Kept)})
+
+
+def test_loading_leaves_no_cycles():
+    module = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    state = module.state_dict()
+    gc.collect()
+    module.load_state_dict(state)
+    assert gc.collect() == 0
+
+
+def test_parameters_whose_memory_becomes_of_another_kind_are_new_objects():
+    layer = nn.Linear(2, 2)
+    layer.weight.grad = torch.ones(2, 2)
+    weight, grad = layer.weight, layer.weight.grad
+    layer.to("meta")
+    assert layer.weight is not weight and type(layer.weight) is nn.Parameter
+    assert layer.weight.is_meta and layer.weight.grad.is_meta and layer.weight.requires_grad
+    assert not weight.is_meta and weight.grad is grad and not grad.is_meta
+    held = layer.weight
+    layer.to_empty(device="cpu")
+    assert layer.weight is not held and held.is_meta
+    held = layer.weight
+    assert layer.double().weight is held and held.dtype is torch.float64
+    layer._apply(lambda value: torch.eye(2).to_sparse())
+    assert layer.weight.layout is torch.sparse_coo and held.layout is torch.strided
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        held.data = torch.ones(2, 2, device="meta")
+
+
+def test_gradients_do_not_arrive_at_swapped_tensors(swapping):
+    layer = nn.Linear(2, 3)
+    weight, early = layer.weight, layer(torch.ones(2, 2))
+    layer.half()
+    assert layer.weight is weight and weight.dtype is torch.float16
+    with pytest.raises(RuntimeError, match="AccumulateGrad node that was poisoned by swap_tensors"):
+        early.sum().backward()
+    layer(torch.ones(2, 2, dtype=torch.float16)).sum().backward()
+    assert weight.grad.tolist() == [[2.0, 2.0]] * 3
+    layer.float()
+    layer(torch.ones(1, 2)).sum().backward()
+    assert weight.grad.tolist() == [[3.0, 3.0]] * 3
+
+
 def test_load_state_dict_complains_of_everything_at_once():
     net = Net()
     state = OrderedDict(net.state_dict())
@@ -517,3 +593,15 @@ def test_a_marked_tensor_is_no_special_parameter():
     assert isinstance(made, nn.Parameter)
     assert not isinstance(made, Special)
     assert isinstance(Special(torch.ones(2)), Special)
+
+
+def test_buffers_that_are_kept_need_no_new_signature():
+    class Older(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.held = nn.Buffer(torch.ones(1))
+
+        def register_buffer(self, name, value):
+            super().register_buffer(name, value)
+
+    assert list(Older().state_dict()) == ["held"]

@@ -114,3 +114,12 @@ def test_data_parallel_passes_through():
     module = nn.DataParallel(nn.Linear(2, 3))
     assert list(module.state_dict()) == ["module.weight", "module.bias"]
     assert tuple(module(torch.ones(4, 2)).shape) == (4, 3)
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_batches_of_nothing_have_gradients(kind):
+    module = kind(3, 4)
+    output, _ = module(torch.zeros(5, 0, 3))
+    output.sum().backward()
+    assert output.shape == (5, 0, 4)
+    assert all(not parameter.grad.any() for parameter in module.parameters())

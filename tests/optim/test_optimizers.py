@@ -491,3 +491,27 @@ def test_a_step_that_is_put_on_a_class_gets_its_hooks_when_asked():
         made._patch_step_function()
     made.step()
     assert seen == ["before", "step"]
+
+
+def test_nothing_stands_for_parameters_of_which_nothing_is_kept():
+    for options in ({}, {"fused": True}):
+        layer = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, **options)
+        layer(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        assert not optimizer.state and optimizer.state_dict()["state"] == {}
+
+
+def test_fused_steps_are_refused_on_other_devices():
+    layer = torch.nn.Linear(2, 2, device="meta")
+    optimizer = torch.optim.Adam(layer.parameters(), fused=True)
+    layer.weight.grad = torch.rand_like(layer.weight)
+    with pytest.raises(RuntimeError, match="`fused=True` requires all the params"):
+        optimizer.step()
+
+
+def test_lbfgs_goes_nowhere_without_a_gradient():
+    values = [torch.ones(3)]
+    optimizer = torch.optim.LBFGS(values, tolerance_grad=-1.0)
+    assert optimizer.step(lambda: torch.tensor([10.0])).tolist() == [10.0]
+    assert values[0].tolist() == [1.0, 1.0, 1.0]

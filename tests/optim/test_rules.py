@@ -196,3 +196,24 @@ def test_state_round_trip():
     second.load_state_dict(first.state_dict())
     assert second.param_groups[0]["lr"] == 0.05
     assert second.state[p]["mu_product"].item() == first.state[p]["mu_product"].item()
+
+
+def test_nadam_can_be_differentiated_by_its_momentum_so_far():
+    def moved(product):
+        value = torch.ones(2, dtype=torch.float64, requires_grad=True).clone()
+        value.grad = torch.tensor([0.5, -2.0], dtype=torch.float64)
+        optimizer = torch.optim.NAdam([value], lr=0.5, differentiable=True)
+        optimizer.state[value].update(
+            step=torch.tensor(3.0),
+            mu_product=product,
+            exp_avg=torch.ones(2, dtype=torch.float64),
+            exp_avg_sq=torch.ones(2, dtype=torch.float64),
+        )
+        optimizer.step()
+        return value[0]
+
+    product = torch.tensor(0.25, dtype=torch.float64, requires_grad=True)
+    (found,) = torch.autograd.grad(moved(product), product)
+    with torch.no_grad():
+        numerical = (moved(product + 1e-6) - moved(product - 1e-6)) / 2e-6
+    assert abs(found - numerical) < 1e-7 and found != 0

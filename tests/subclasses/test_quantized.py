@@ -178,3 +178,16 @@ def test_views_share_memory():
     q = world()["q"]
     q[1].fill_(0.5)
     assert q.dequantize()[1].tolist() == pytest.approx([0.5] * 4)
+
+
+def test_one_number_keeps_its_shape():
+    q = torch.quantize_per_tensor(torch.tensor([[0.5, 1.0]]), 0.1, 5, torch.quint8)
+    one = q[0][0]
+    for made in (
+        torch.relu(one),
+        torch.clamp(one, 0.0, 0.5),
+        torch.ops.quantized.add(one, one, 0.1, 5),
+        torch.nn.functional.relu6(one),
+    ):
+        assert made.shape == ()
+    assert q.ravel().shape == (2,)

@@ -123,3 +123,17 @@ def test_sparse_and_dense_are_compared_by_value():
     torch.testing.assert_close(coo([1], [2.0]), dense, check_layout=False)
     with pytest.raises(AssertionError, match="layout"):
         torch.testing.assert_close(coo([1], [2.0]), dense)
+
+
+def test_quantized_tensors_are_compared():
+    q = torch.quantize_per_tensor(torch.tensor([0.5, 1.0]), 0.1, 5, torch.quint8)
+    torch.testing.assert_close(q, q.clone())
+    other = torch.quantize_per_tensor(torch.tensor([0.5, 1.5]), 0.1, 5, torch.quint8)
+    with pytest.raises(AssertionError, match="not close"):
+        torch.testing.assert_close(q, other)
+
+
+def test_numbers_of_sparse_dims_are_compared():
+    x = torch.ones(2, 2)
+    with pytest.raises(AssertionError, match="number of sparse dimensions in sparse COO"):
+        torch.testing.assert_close(x.to_sparse(), x.to_sparse(1))

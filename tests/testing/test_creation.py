@@ -52,3 +52,15 @@ def test_bools_are_drawn_between_bounds(low, high, values):
 def test_bounds_that_leave_no_value_are_refused(dtype, low, high):
     with pytest.raises(ValueError, match="only supports|must be less"):
         make_tensor(3, dtype=dtype, device="cpu", low=low, high=high)
+
+
+def test_complex_tensors_are_no_views():
+    made = make_tensor((4,), dtype=torch.complex64, device="cpu")
+    assert made._base is None and not made._is_view()
+
+
+def test_tensors_are_made_on_the_default_device():
+    with torch.device("meta"):
+        assert make_tensor(3, dtype=torch.float32, device=None).is_meta
+        assert make_tensor(3, dtype=torch.int64, device=None, noncontiguous=True).is_meta
+    assert not make_tensor(3, dtype=torch.float32, device=None).is_meta

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
+import pytest
+
 import rushlight as torch
 import rushlight.nn as nn
 from rushlight.utils.flop_counter import FlopCounterMode, register_flop_formula
@@ -73,4 +75,30 @@ def test_the_tracker_forgets_after_an_error():
         assert "Failing" in tracker.parents
         x = torch.ones(2, requires_grad=True)
         nn.Linear(2, 2)(x).sum().backward()
-        assert tracker.parents == {"Global"} and tracker.is_bw
+        assert tracker.parents == {"Global"} and not tracker.is_bw
+
+
+def test_modules_are_named_by_their_place_whoever_calls_them():
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.listed = nn.ModuleList([nn.ReLU()])
+
+        def forward(self, x):
+            return self.listed[0](x)
+
+    seen = []
+    with ModuleTracker() as tracker:
+        outer = Outer()
+        outer.listed[0].register_forward_pre_hook(lambda *_: seen.append(set(tracker.parents)))
+        y = outer(torch.ones(2, requires_grad=True))
+        y.register_hook(lambda _: seen.append((tracker.is_bw, "Outer.listed.0" in tracker.parents)))
+        y.sum().backward()
+    assert seen == [{"Global", "Outer", "Outer.listed.0"}, (True, True)]
+
+
+def test_formulas_are_of_operators_in_all_their_forms():
+    with pytest.raises(ValueError, match="expected each target to be OpOverloadPacket"):
+        register_flop_formula(torch.ops.aten.sin.default)(lambda *args, **kwargs: 1)
+    with pytest.warns(UserWarning, match="mods argument is not needed"):
+        FlopCounterMode(nn.Linear(2, 2), display=False)

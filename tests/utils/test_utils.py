@@ -20,3 +20,24 @@ def test_swapped_tensors():
     with pytest.raises(RuntimeError, match="Cannot swap t2 because it has weakref"):
         swap_tensors(a, b)
     assert kept() is b
+
+
+def test_graphs_of_before_a_swap_are_refused():
+    a, b = torch.ones(3, requires_grad=True), torch.ones(3)
+    out = a * 2
+    swap_tensors(a, b)
+    with pytest.raises(RuntimeError, match="poisoned by swap_tensors"):
+        out.sum().backward()
+    (b * 3).sum().backward()
+    assert b.grad.tolist() == [3.0, 3.0, 3.0] and a.grad is None
+
+
+def test_graphs_whose_accumulator_is_there_are_refused_too():
+    a, b = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    out = a * 2
+    out.grad_fn.next_functions[0][0].register_hook(lambda *grads: None)
+    swap_tensors(a, b)
+    with pytest.raises(RuntimeError, match="poisoned by swap_tensors"):
+        out.sum().backward()
+    ((a + b) * 3).sum().backward()
+    assert a.grad.tolist() == b.grad.tolist() == [3.0, 3.0, 3.0]

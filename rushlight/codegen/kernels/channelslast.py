@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays import buffers
 from rushlight.codegen.kernels import last, library
 from rushlight.codegen.kernels.convolution import (
     BAND,
@@ -25,13 +24,14 @@ from rushlight.codegen.kernels.convolution import (
     input_gradient,
     planned,
     result_sizes,
+    rounded,
     takes_winograd,
-    transformed_filters,
     weight_gradient,
-    winograd_plan,
-    winograd_sums,
+    winograd_recipe,
+    winograd_weight_recipe,
 )
 from rushlight.codegen.kernels.pool import threads
+from rushlight.codegen.kernels.recipes import Recipe
 from rushlight.codegen.kernels.words import address
 
 __all__ = ["fresh_last", "input_gradient_last", "is_last", "results_last", "weight_gradient_last"]
@@ -121,11 +121,12 @@ class Band:
 
 
 class Sweep:
-    """A plan of results, and the taps of each of its phases in the order that weights take."""
+    """A plan of results, and the taps of each of its phases in the order that weights take;
+    `result` are the sizes of all results."""
 
     def __init__(
         self, band: Band, phases: list[tuple[dict[str, int], Taps]], batch: int, outputs: int,
-        **values: int,
+        result: Ints, **values: int,
     ) -> None:  # fmt: skip
         self.orders, self.phases, kept = [], [], []
         for words, taps in phases:
@@ -137,30 +138,38 @@ class Sweep:
                 last.LAST_PHASE.fill(count=count, depth=depth, offsets=address(starts), **words)
             )
         self.outputs = outputs
+        self.size = math.prod(result)
         self.channels = band.channels
         given = {**band.words, "outputs": outputs, "phases": len(phases), **values}
         self.plan = Plan(last.LAST, given, batch * band.bands, band.spread, (band, kept))
 
-    def run(self, x: Any, w: Any, bias: Any, y: Any) -> None:
-        """`w`: by outputs, channels and taps."""
-        panel, panels = library.target().panel, []
-        blocks = -(-self.outputs // panel)
-        listed = []
-        for words, order in zip(self.phases, self.orders, strict=True):
-            packed = np.zeros((blocks, len(order), self.channels, panel), np.float32)
-            for block in range(blocks):
-                part = w[block * panel : (block + 1) * panel]
-                packed[block, :, :, : len(part)] = part[:, :, order].transpose(2, 1, 0)
-            words = words.copy()
-            words[last.LAST_PHASE.places["w"]] = address(packed)
-            listed.append(words)
-            panels.append(packed)
-        phases = np.concatenate(listed)
-        memory = {"x": x, "y": y, "phase_list": phases}
-        if bias is not None:
-            memory["bias"] = dense(bias)
-        work = y.size * self.channels * sum([len(order) for order in self.orders])
-        self.plan.run("last", self.plan.chunks, work, **memory)
+    def recipe(self, w_output: int, w_channel: int, taps: int, is_biased: bool) -> Recipe:
+        """Of an operand, weights with such strides, results and, where there is one, a bias."""
+        panel, outputs, channels = library.target().panel, self.outputs, self.channels
+        blocks = -(-outputs // panel)
+        recipe = Recipe(self)
+        counts = [len(order) for order in self.orders]
+        rooms = [recipe.room(blocks * count * channels * panel) for count in counts]
+        phases = [
+            recipe.table(last.LAST_PHASE, words, w=room)
+            for words, room in zip(self.phases, rooms, strict=True)
+        ]
+        for order, room in zip(self.orders, rooms, strict=True):
+            if not order:
+                continue
+            taken = np.array(order, np.int64)
+            recipe.kept += (taken,)
+            given = last.PACKED.fill(
+                order=address(taken), count=len(order), taps=taps, channels=channels,
+                outputs=outputs, w_output=w_output, w_channel=w_channel,
+            )  # fmt: skip
+            work = blocks * len(order) * channels * panel
+            floats = (taps + 1) * panel
+            recipe.then("last_pack", last.PACKED, given, blocks, work, floats, w=1, to=room)
+        work = self.size * channels * sum(counts)
+        memory = {"bias": 3} if is_biased else {}
+        self.plan.add_to(recipe, "last", work, x=0, y=2, phase_list=phases[0], **memory)
+        return recipe
 
 
 @planned
@@ -173,8 +182,8 @@ def forward_sweep(shape: Ints, filters: Ints, stride: Ints, padding: Ints, dilat
     row = places[1] * outputs
     phase = {"rows": places[0], "width": places[1]}
     return Sweep(
-        band, [(phase, taps)], shape[0], outputs, y_sample=places[0] * row, y_row=row,
-        y_column=outputs,
+        band, [(phase, taps)], shape[0], outputs, (shape[0], *places, outputs),
+        y_sample=places[0] * row, y_row=row, y_column=outputs,
     )  # fmt: skip
 
 
@@ -218,30 +227,40 @@ def backward_sweep(
         first = phase[0] * row + phase[1] * outputs
         phases.append(({"rows": left[0], "width": left[1], "first": first}, taps))
     return Sweep(
-        band, phases, shape[0], outputs, y_sample=result[0] * row, y_row=stride[0] * row,
-        y_column=stride[1] * outputs,
+        band, phases, shape[0], outputs, (shape[0], *result, outputs), y_sample=result[0] * row,
+        y_row=stride[0] * row, y_column=stride[1] * outputs,
     )  # fmt: skip
 
 
 @planned
-def weight_plan_last(
+def direct_weights_recipe(
     shape: Ints, grad: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
-) -> tuple[Plan, list[int], int]:
+) -> Recipe:
+    """Of an operand, the gradient of results with rows as wide as `readable` says, and the gradient
+    of the weights."""
     taps = taps_of(kernel, dilation)
     channels, outputs, places = shape[1], grad[1], grad[2:]
     band = Band(shape[2:], places, stride, padding, taps, channels)
-    order, starts, depth = band.stretches(taps)
+    # In the order of the taps, for stretches begin where their first tap does.
+    _, starts, depth = band.stretches(taps)
     sums = channels * len(taps) * outputs
     chunks = shape[0] * band.bands
     slices = max(1, min(SLICES, chunks, SUMS // (4 * sums)))
     wide = readable(outputs)
+    recipe = Recipe()
+    parts = rounded(outputs, library.target().lanes)
     given = {
         **band.words, "g_sample": math.prod(places) * wide, "g_wide": wide, "outputs": outputs,
         "count": len(starts) - 1, "depth": depth, "offsets": address(starts),
         "row_offsets": address(band.row_offsets), "chunks": chunks, "slices": slices,
-        "sums_slice": sums,
+        "sums_slice": sums, "taps": len(taps), "wide": parts,
     }  # fmt: skip
-    return Plan(last.LAST_WEIGHTS, given, slices, band.spread, (band, starts)), order, sums
+    plan = Plan(last.LAST_WEIGHTS, given, slices, band.spread, (band, starts))
+    memory: dict[str, Any] = {"x": 0, "g": 1, "sums": recipe.room(slices * sums)}
+    plan.add_to(recipe, "last_weights", math.prod(grad) * channels * len(taps), **memory)
+    memory |= {"parts": recipe.room(len(taps) * channels * parts), "result": 2}
+    recipe.then("last_sum", plan.names, plan.words, channels, slices * sums, **memory)
+    return recipe
 
 
 def readable(outputs: int) -> int:
@@ -271,48 +290,55 @@ def results_last(
     x: Any, w: Any, bias: Any, y: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> None:
     """A convolution into `y`."""
-    ends = w.shape[1], w.shape[0]
     if groups != 1:
         y[...] = forward(to_first(x), w, bias, stride, padding, dilation, groups)
         return
-    x, w = to_last(x), dense(w)
-    if is_winograd(x.shape[0], y.shape[2:], *ends, w.shape[2:], stride, dilation):
-        winograd_last(x, w, bias, y, padding, False)
-        return
-    sweep = forward_sweep(x.shape, w.shape, stride, padding, dilation)
-    sweep.run(x, w.reshape(*w.shape[:2], -1), bias, y)
+    is_biased = bias is not None
+    recipe = results_recipe(x.shape, w.shape, y.shape[2:], stride, padding, dilation, is_biased)
+    recipe.run(to_last(x), dense(w), y, dense(bias) if is_biased else None)
+
+
+@planned
+def results_recipe(
+    shape: Ints, filters: Ints, places: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    is_biased: bool,
+) -> Recipe:  # fmt: skip
+    """Of an operand, weights, results and, where there is one, a bias."""
+    outputs, channels, *kernel = filters
+    if is_winograd(shape[0], places, channels, outputs, tuple(kernel), stride, dilation):
+        return winograd_recipe(shape, outputs, places, padding, False, is_biased, True)
+    taps = math.prod(kernel)
+    sweep = forward_sweep(shape, filters, stride, padding, dilation)
+    return sweep.recipe(channels * taps, taps, taps, is_biased)
 
 
 def input_gradient_last(
     grad: Any, w: Any, y: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> None:
     """What a convolution's input has of its result's gradient, into `y`."""
-    ends = w.shape[0], w.shape[1]
-    sweep = None
+    recipe = None
     if groups == 1:
-        before = tuple([2 - p for p in padding])
-        wanted = is_winograd(grad.shape[0], y.shape[2:], *ends, w.shape[2:], stride, dilation)
-        if wanted and min(before) >= 0:
-            winograd_last(to_last(grad), dense(w), None, y, before, True)
-            return
-        sweep = backward_sweep(grad.shape, w.shape, y.shape[2:], stride, padding, dilation)
-    if sweep is None:
+        recipe = gradient_recipe(grad.shape, w.shape, y.shape[2:], stride, padding, dilation)
+    if recipe is None:
         sizes = y.shape[2:]
         y[...] = input_gradient(to_first(grad), w, None, sizes, stride, padding, dilation, groups)
         return
-    sweep.run(to_last(grad), dense(w).reshape(*w.shape[:2], -1).transpose(1, 0, 2), None, y)
+    recipe.run(to_last(grad), dense(w), y)
 
 
-def winograd_last(x: Any, w: Any, bias: Any, y: Any, before: Ints, flips: bool) -> None:
-    channels, outputs = x.shape[1], y.shape[1]
-    plan = winograd_plan(
-        x.shape[0], channels, outputs, x.shape[2:], y.shape[2:], before, True, True
-    )
-    steps = (9, outputs * 9) if flips else (channels * 9, 9)
-    memory = {"x": x, "u": transformed_filters(w, outputs, channels, steps, flips), "y": y}
-    if bias is not None:
-        memory["bias"] = dense(bias)
-    plan.run("winograd", plan.chunks, y.size * channels * 4, **memory)
+@planned
+def gradient_recipe(
+    shape: Ints, filters: Ints, result: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> Recipe | None:
+    """Of the gradient of results, weights and the gradient of the input."""
+    channels, outputs, *kernel = filters
+    before = tuple([2 - p for p in padding])
+    wanted = is_winograd(shape[0], result, channels, outputs, tuple(kernel), stride, dilation)
+    if wanted and min(before) >= 0:
+        return winograd_recipe(shape, outputs, result, before, True, False, True)
+    sweep = backward_sweep(shape, filters, result, stride, padding, dilation)
+    taps = math.prod(kernel)
+    return None if sweep is None else sweep.recipe(taps, outputs * taps, taps, False)
 
 
 def weight_gradient_last(
@@ -325,23 +351,26 @@ def weight_gradient_last(
             to_first(x), to_first(grad), kernel, stride, padding, dilation, groups
         )
         return
-    ends = x.shape[1], grad.shape[1]
     x, grad = to_last(x), to_last(grad)
-    if is_winograd(x.shape[0], grad.shape[2:], *ends, kernel, stride, dilation):
-        plan = winograd_plan(x.shape[0], *ends, x.shape[2:], grad.shape[2:], padding, True, True)
-        winograd_sums(plan, x, grad, y)
-        return
-    plan, order, sums = weight_plan_last(x.shape, grad.shape, kernel, stride, padding, dilation)
-    wide = readable(ends[1])
-    if wide != ends[1]:
+    recipe = weights_recipe(x.shape, grad.shape, kernel, stride, padding, dilation)
+    if recipe is None:
+        recipe = direct_weights_recipe(x.shape, grad.shape, kernel, stride, padding, dilation)
         # Rows of whole vectors, so that no product reads behind the end.
-        more = np.zeros((grad.shape[0], *grad.shape[2:], wide), np.float32)
-        more[..., : ends[1]] = grad.transpose(0, 2, 3, 1)
+        outputs = grad.shape[1]
+        more = np.zeros((grad.shape[0], *grad.shape[2:], readable(outputs)), np.float32)
+        more[..., :outputs] = grad.transpose(0, 2, 3, 1)
         grad = more
-    parts = buffers.empty((plan.chunks, sums), np.float32, 4 * plan.chunks * sums)
-    plan.run("last_weights", plan.chunks, grad.size * ends[0] * len(order), x=x, g=grad, sums=parts)
-    total = parts[0]
-    for part in parts[1:]:
-        total += part
-    found = total.reshape(len(order), *ends)
-    y.reshape(ends[1], ends[0], -1)[:, :, order] = found.transpose(2, 1, 0)
+    recipe.run(x, grad, y)
+
+
+def weights_recipe(
+    shape: Ints, grad: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> Recipe | None:
+    """Of an operand, the gradient of results and that of the weights; None where rows of the
+    gradient are to be wider."""
+    ends = shape[1], grad[1]
+    if is_winograd(shape[0], grad[2:], *ends, kernel, stride, dilation):
+        return winograd_weight_recipe(shape, grad, padding, True)
+    if readable(grad[1]) != grad[1]:
+        return None
+    return direct_weights_recipe(shape, grad, kernel, stride, padding, dilation)

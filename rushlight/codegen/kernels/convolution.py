@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from rushlight.arrays import buffers
 from rushlight.codegen.kernels import depthwise, direct, library, winograd
 from rushlight.codegen.kernels.emit import Target
 from rushlight.codegen.kernels.pool import threads
+from rushlight.codegen.kernels.recipes import Recipe
 from rushlight.codegen.kernels.words import Words, address
 
 __all__ = ["forward", "input_gradient", "weight_gradient"]
@@ -36,7 +37,10 @@ def three(values: Sequence[int], filler: int) -> Ints:
     return (*[filler] * (3 - len(values)), *values)
 
 
-def planned(make: Callable[..., Any]) -> Callable[..., Any]:
+Make = TypeVar("Make", bound=Callable[..., Any])
+
+
+def planned(make: Make) -> Make:
     """Remember plans by sizes, for each kind of machine."""
 
     @lru_cache(maxsize=4096)
@@ -47,7 +51,7 @@ def planned(make: Callable[..., Any]) -> Callable[..., Any]:
     def plan(*sizes: Any) -> Any:
         return remembered(library.target(), *sizes)
 
-    return plan
+    return cast(Make, plan)
 
 
 class Geometry:
@@ -138,6 +142,13 @@ class Plan:
         for name, array in memory.items():
             words[places[name]] = address(array)
         library.run(driver, words, chunks, workers, work)
+
+    def add_to(
+        self, recipe: Recipe, driver: str, work: int, chunks: int = 0, **memory: Any
+    ) -> None:
+        recipe.kept += (self,)
+        chunks = chunks or self.chunks
+        recipe.then(driver, self.names, self.words, chunks, work, self.floats, **memory)
 
 
 def kernel_places(kernel: Ints) -> list[Ints]:
@@ -369,6 +380,7 @@ def weight_gradient(
 
 # Tiles from which on transforming the weights pays.
 LEAST_TILES = 48
+TAPS = winograd.TAPS
 
 
 def takes_winograd(
@@ -429,59 +441,74 @@ def winograd_plan(
     return Plan(winograd.WINOGRAD, given, chunks, floats, (zeros, tap))
 
 
-def transformed_filters(
-    w: Any, outputs: int, channels: int, steps: tuple[int, int], flips: bool
-) -> Any:
+def filter_words(
+    outputs: int, channels: int, steps: tuple[int, int], flips: bool
+) -> tuple[Any, int, int]:
+    """What transforming weights takes: words, chunks, and floats of the outcome."""
     target = library.target()
     panels = -(-outputs // target.panel)
-    u = fresh((winograd.POINTS * panels * target.panel * channels + target.panel,))
     words = winograd.FILTERS.fill(
-        w=address(w), u=address(u), outputs=outputs, channels=channels, w_output=steps[0],
-        w_channel=steps[1], flips=int(flips), panels=panels,
+        outputs=outputs, channels=channels, w_output=steps[0], w_channel=steps[1],
+        flips=int(flips), panels=panels,
     )  # fmt: skip
-    blocks, work = -(-outputs // target.lanes), u.size * 4
-    library.run("winograd_filters", words, blocks, threads(blocks, work), work)
-    return u
+    floats = winograd.POINTS * panels * target.panel * channels + target.panel
+    return words, -(-outputs // target.lanes), floats
+
+
+@planned
+def winograd_recipe(
+    shape: Ints, outputs: int, places: Ints, before: Ints, flips: bool, is_biased: bool,
+    is_last: bool,
+) -> Recipe:  # fmt: skip
+    """Of an operand, weights, results and, where there is one, a bias. `flips`: the weights of a
+    plain convolution, for the gradient of its input."""
+    batch, channels, *sizes = shape
+    plan = winograd_plan(batch, channels, outputs, tuple(sizes), places, before, is_last, is_last)
+    recipe = Recipe()
+    steps = (TAPS, outputs * TAPS) if flips else (channels * TAPS, TAPS)
+    words, blocks, floats = filter_words(outputs, channels, steps, flips)
+    u = recipe.room(floats)
+    recipe.then("winograd_filters", winograd.FILTERS, words, blocks, floats * 4, w=1, u=u)
+    memory = {"bias": 3} if is_biased else {}
+    work = batch * outputs * math.prod(places) * channels * 4
+    plan.add_to(recipe, "winograd", work, x=0, u=u, y=2, **memory)
+    return recipe
 
 
 def winograd_products(
     x: Any, w: Any, bias: Any, outputs: int, places: Ints, before: Ints, flips: bool
 ) -> Any:
-    """`flips`: the weights of a plain convolution, for the gradient of its input."""
-    batch, channels = x.shape[:2]
-    plan = winograd_plan(batch, channels, outputs, x.shape[2:], places, before)
-    w = dense(w)
-    steps = (9, outputs * 9) if flips else (channels * 9, 9)
-    u = transformed_filters(w, outputs, channels, steps, flips)
-    found = fresh((batch, outputs, *places))
-    memory = {"x": dense(x), "u": u, "y": found}
-    if bias is not None:
-        memory["bias"] = dense(bias)
-    plan.run("winograd", plan.chunks, found.size * channels * 4, **memory)
+    is_biased = bias is not None
+    recipe = winograd_recipe(x.shape, outputs, places, before, flips, is_biased, False)
+    found = fresh((x.shape[0], outputs, *places))
+    recipe.run(dense(x), dense(w), found, dense(bias) if is_biased else None)
     return found
+
+
+@planned
+def winograd_weight_recipe(shape: Ints, grad: Ints, padding: Ints, is_last: bool) -> Recipe:
+    """Of an operand, the gradient of results and that of the weights."""
+    batch, channels, *sizes = shape
+    _, outputs, *places = grad
+    plan = winograd_plan(
+        batch, channels, outputs, tuple(sizes), tuple(places), padding, is_last, is_last
+    )
+    at = plan.names.places
+    slices, sums, wide = [
+        int(plan.words[at[name]]) for name in ("slices", "sums_slice", "outputs_wide")
+    ]
+    recipe = Recipe()
+    memory: dict[str, Any] = {"x": 0, "y": 1, "sums": recipe.room(slices * sums + 64)}
+    plan.add_to(recipe, "winograd_weights", math.prod(grad) * channels * 4, slices, **memory)
+    memory |= {"parts": recipe.room(TAPS * channels * wide + 64), "result": 2}
+    recipe.then("winograd_sum", plan.names, plan.words, channels, slices * sums, **memory)
+    return recipe
 
 
 def winograd_weights(x: Any, grad: Any, before: Ints) -> Any:
-    batch, channels = x.shape[:2]
-    outputs = grad.shape[1]
-    plan = winograd_plan(batch, channels, outputs, x.shape[2:], grad.shape[2:], before)
-    found = fresh((outputs, channels, 3, 3))
-    winograd_sums(plan, dense(x), dense(grad), found)
+    found = fresh((grad.shape[1], x.shape[1], 3, 3))
+    winograd_weight_recipe(x.shape, grad.shape, before, False).run(dense(x), dense(grad), found)
     return found
-
-
-def winograd_sums(plan: Plan, x: Any, grad: Any, found: Any) -> None:
-    """The gradient of the weights, of operands that lie as the plan says."""
-    channels = x.shape[1]
-    places = plan.names.places
-    slices, sums = (int(plan.words[places[name]]) for name in ("slices", "sums_slice"))
-    y_wide = int(plan.words[places["outputs_wide"]])
-    memory = {
-        "x": x, "y": grad, "sums": fresh((slices * sums + 64,)), "result": found,
-        "parts": fresh((winograd.TAPS * channels * y_wide + 64,)),
-    }  # fmt: skip
-    plan.run("winograd_weights", slices, grad.size * channels * 4, **memory)
-    plan.run("winograd_sum", channels, slices * sums, **memory)
 
 
 # -- depthwise -------------------------------------------------------------------------------------

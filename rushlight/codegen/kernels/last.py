@@ -13,7 +13,7 @@ from rushlight.codegen.kernels.emit import Function, Int, Target
 from rushlight.codegen.kernels.layout import copied, zeroed
 from rushlight.codegen.kernels.words import Reader, Words
 
-__all__ = ["LAST", "LAST_PHASE", "LAST_WEIGHTS", "TURNED", "last_texts"]
+__all__ = ["LAST", "LAST_PHASE", "LAST_WEIGHTS", "PACKED", "TURNED", "last_texts"]
 
 # What both drivers know of the operand whose windows are read.
 SOURCE = (
@@ -27,10 +27,16 @@ LAST = Words(
 LAST_PHASE = Words("w count depth offsets rows width first")
 LAST_WEIGHTS = Words(
     SOURCE
-    + "g g_sample g_wide outputs count depth offsets row_offsets chunks slices sums sums_slice"
+    + "g g_sample g_wide outputs count depth offsets row_offsets chunks slices sums sums_slice "
+    "taps parts wide result"
 )
+# Weights of some taps of a window as panels: to[block][tap][channel][output].
+PACKED = Words("w to order count taps channels outputs w_output w_channel scratch scratch_step")
 TURNED = Words("x y rows columns")
-POINTERS = ("x", "scratch", "w", "y", "bias", "phase_list", "g", "offsets", "row_offsets", "sums")
+POINTERS = (
+    "x", "scratch", "w", "y", "bias", "phase_list", "g", "offsets", "row_offsets", "sums",
+    "parts", "result", "to", "order",
+)  # fmt: skip
 
 
 def padded_rows(f: Function, c: Reader, sample: Int, first: Int, rows: Int, to: str) -> str:
@@ -134,6 +140,67 @@ def weights_text(target: Target) -> str:
     return f.text("")
 
 
+def sum_text(target: Target) -> str:
+    """`@last_sum`: the slices of one channel's sums added in their order, as the weights lie. The
+    stretches are all taps in their order."""
+    f = Function(target, "last_sum", CHUNK)
+    c = Reader(f, LAST_WEIGHTS, POINTERS)
+    taps, outputs = c.taps, c.outputs
+    parts = f.at(c.parts, f.mul(f.mul("%chunk", taps), c.wide))
+    total = f.slot(f.vector)
+    with f.loop(0, taps) as tap, f.loop(0, outputs, f.lanes) as output:
+        rest = f.sub(outputs, output)
+        place = f.mul(f.add(f.mul(tap, c.channels), "%chunk"), outputs)
+        at = f.at(f.at(c.sums, place), output)
+        f.store(f.load_first(at, rest), total)
+        with f.loop(1, c.slices) as number:
+            more = f.load_first(f.at(at, f.mul(number, c.sums_slice)), rest)
+            f.store(f.two("fadd", f.load(total), more), total)
+        f.store(f.load(total), f.at(f.at(parts, f.mul(tap, c.wide)), output))
+    f.call(
+        "@turn", f"ptr {parts}", f"i64 {c.wide}", f"ptr {f.at(c.result, f.mul('%chunk', taps))}",
+        f"i64 {f.mul(c.channels, taps)}", f"i64 {taps}", f"i64 {outputs}",
+    )  # fmt: skip
+    return f.text("")
+
+
+def packed_text(target: Target) -> str:
+    """`@last_pack`: one block of outputs."""
+    f = Function(target, "last_pack", CHUNK)
+    c = Reader(f, PACKED, POINTERS)
+    panel = target.panel
+    own = f.at(c.scratch, f.mul("%worker", c.scratch_step))
+    first = f.mul("%chunk", panel)
+    columns = f.least(f.sub(c.outputs, first), panel)
+    start = f.at(c.w, f.mul(first, c.w_output))
+    to = f.at(c.to, f.mul("%chunk", f.mul(f.mul(c.count, c.channels), panel)))
+    is_one = f.compare("eq", c.taps, 1)
+    is_turned = f.value(f"and i1 {is_one}, {f.compare('eq', c.w_channel, 1)}")
+    with f.when(is_turned):
+        with f.when(f.compare("slt", columns, panel)):
+            zeroed(f, to, f.mul(c.channels, panel))
+        f.call(
+            "@turn", f"ptr {start}", f"i64 {c.w_output}", f"ptr {to}", f"i64 {panel}",
+            f"i64 {columns}", f"i64 {c.channels}",
+        )  # fmt: skip
+    with f.when(f.value(f"xor i1 {is_turned}, true")):
+        zeroed(f, own, f.mul(c.taps, panel))
+        with f.loop(0, c.channels) as channel:
+            source = f.at(start, f.mul(channel, c.w_channel))
+            with f.when(is_one):
+                copied(f, source, own, columns)
+            with f.when(f.value(f"xor i1 {is_one}, true")):
+                f.call(
+                    "@turn", f"ptr {source}", f"i64 {c.w_output}", f"ptr {own}", f"i64 {panel}",
+                    f"i64 {columns}", f"i64 {c.taps}",
+                )  # fmt: skip
+            with f.loop(0, c.count) as tap:
+                line = f.at(own, f.mul(f.word(c.order, tap), panel))
+                place = f.at(to, f.mul(f.add(f.mul(tap, c.channels), channel), panel))
+                copied(f, line, place, panel)
+    return f.text("")
+
+
 def turned_text(target: Target) -> str:
     """`@turn_samples`: the transpose of each sample."""
     f = Function(target, "turn_samples", CHUNK)
@@ -147,4 +214,4 @@ def turned_text(target: Target) -> str:
 
 
 def last_texts(target: Target) -> list[str]:
-    return [make(target) for make in (last_text, weights_text, turned_text)]
+    return [make(target) for make in (last_text, weights_text, sum_text, packed_text, turned_text)]

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from rushlight.codegen.kernels import library
-from rushlight.codegen.kernels.convolution import dense, fresh
+from rushlight.codegen.kernels.convolution import Ints, dense, fresh, planned
 from rushlight.codegen.kernels.lastnorms import LAST_NORM
 from rushlight.codegen.kernels.norms import NORM
 from rushlight.codegen.kernels.pool import threads
+from rushlight.codegen.kernels.recipes import Recipe
 from rushlight.codegen.kernels.words import address
 
 __all__ = ["batch_norm", "batch_norm_backward", "gradients_last", "statistics_last"]
@@ -68,32 +69,44 @@ def batch_norm_backward(
 # -- channels last ---------------------------------------------------------------------------------
 
 
-def run_last(name: str, whole: str, x: Any, **memory: Any) -> None:
-    """Sums of blocks of places, then what they make together."""
-    channels = x.shape[1]
-    places = x.size // channels
-    block = min(max(BLOCK // channels, 1), places)
-    blocks = -(-places // block)
-    words = LAST_NORM.fill(
-        channels=channels, places=places, block=block, blocks=blocks, x=address(x),
-        **{word: address(array) for word, array in memory.items()},
-    )  # fmt: skip
-    parts = fresh((2 * blocks * channels,))
-    words[LAST_NORM.places["parts"]] = address(parts)
-    work = x.size * COST
-    library.run(name, words, blocks, threads(blocks, work), work)
-    library.run(whole, words, channels, 1, blocks * channels * 4)
+@planned
+def last_recipe(shape: Ints, name: str, whole: str, eps: float | None, *memory: str) -> Recipe:
+    """Sums of blocks of places, then what they make together, of an operand and the arrays that
+    `memory` names."""
+    batch, channels, *places = shape
+    count = batch * math.prod(places)
+    block = min(max(BLOCK // channels, 1), count)
+    blocks = -(-count // block)
+    words = LAST_NORM.fill(channels=channels, places=count, block=block, blocks=blocks)
+    recipe = Recipe()
+    if eps is not None:
+        added = np.array([eps], np.float64)
+        recipe.kept += (added,)
+        words[LAST_NORM.places["eps"]] = address(added)
+    found: dict[str, Any] = {word: number for number, word in enumerate(memory, 1)}
+    found |= {"x": 0, "parts": recipe.room(2 * blocks * channels)}
+    recipe.then(name, LAST_NORM, words, blocks, count * channels * COST, **found)
+    # Channel by channel, as the sums of one lie apart.
+    recipe.then(whole, LAST_NORM, words, channels, blocks * channels * 4, **found)
+    return recipe
+
+
+def statistics_recipe(shape: Ints, eps: float) -> Recipe:
+    return last_recipe(shape, "last_norm", "last_norm_whole", eps, "mean", "variance", "rstd")
 
 
 def statistics_last(eps: float, x: Any, mean: Any, variance: Any, rstd: Any) -> None:
     """Mean, biased variance and 1 / standard deviation of channels that lie last, into arrays."""
-    added = np.array([eps], np.float64)
-    run_last("last_norm", "last_norm_whole", x, mean=mean, variance=variance, rstd=rstd, eps=added)
+    statistics_recipe(x.shape, eps).run(x, mean, variance, rstd)
+
+
+def gradients_recipe(shape: Ints) -> Recipe:
+    return last_recipe(
+        shape, "last_norm_backward", "last_norm_gradients", None, "grad", "mean", "rstd",
+        "for_weight", "for_bias",
+    )  # fmt: skip
 
 
 def gradients_last(grad: Any, x: Any, mean: Any, rstd: Any, for_weight: Any, for_bias: Any) -> None:
     """Gradients of weight and bias, into arrays."""
-    run_last(
-        "last_norm_backward", "last_norm_gradients", x, grad=grad, mean=mean, rstd=rstd,
-        for_weight=for_weight, for_bias=for_bias,
-    )  # fmt: skip
+    gradients_recipe(x.shape).run(x, grad, mean, rstd, for_weight, for_bias)

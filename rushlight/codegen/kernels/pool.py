@@ -14,11 +14,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from rushlight.codegen.kernels import link
 from rushlight.codegen.kernels.pooltext import MOST, NAMES, pool_text
 from rushlight.core.process import available_cores, get_num_threads
 
-__all__ = ["Pool", "pool", "threads"]
+__all__ = ["LONG", "Pool", "pool", "team", "threads"]
 
 # Microseconds that an idle worker looks for work before it sleeps: where each thread has a core,
 # and where it would take one from others.
@@ -41,7 +43,7 @@ class Pool:
         self.linked = linked
         pointer, short, long = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
         job = (None, pointer, pointer, long, long)
-        address = linked["rl_parallel_for"]
+        self.address = address = linked["rl_parallel_for"]
         self.released = ctypes.CFUNCTYPE(*job)(address)
         self.held = ctypes.PYFUNCTYPE(*job)(address)
 
@@ -134,7 +136,11 @@ class Serial:
         linked = machine.functions("pool", lambda target: [pool_text()], NAMES[:1])
         self.linked = linked
         job = (None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-        self.released = ctypes.CFUNCTYPE(*job)(linked[NAMES[0]])
+        self.address = linked[NAMES[0]]
+        self.released = ctypes.CFUNCTYPE(*job)(self.address)
+
+    def resize(self, wanted: int) -> None:
+        """There is always one."""
 
     def run(self, function: int, words: int, chunks: int, most: int, work: int) -> None:
         self.released(function, words, chunks, most)
@@ -147,8 +153,21 @@ def pool() -> Pool | Serial:
     return Pool(machine) if "pthread_create" in pool_text() else Serial(machine)
 
 
-def threads(chunks: int, work: int) -> int:
-    """How many threads may take part in a job; memory is made for each."""
+def threads(chunks: int, work: int, count: int | None = None) -> int:
+    """How many threads of so many may take part in a job; memory is made for each."""
     if work < SHARED or chunks < 2:
         return 1
-    return min(get_num_threads(), MOST)
+    return min(get_num_threads() if count is None else count, MOST)
+
+
+@cache
+def number_of(count: int) -> Any:
+    return np.array([count], np.int64)
+
+
+def team() -> Any:
+    """How many threads there are now, in memory for native code, and the pool of that size."""
+    count = min(get_num_threads(), MOST)
+    if count > 1:
+        pool().resize(count)
+    return number_of(count)

@@ -54,15 +54,18 @@ def merge_matmul(in_mod: Any) -> GraphModule:
             node.args
         ) == 2:
             left, right = node.args
-            by_right.setdefault(right, []).append(node)
+            # An attribute is read anew for each use.
+            is_read = isinstance(right, Node) and right.op == "get_attr"
+            by_right.setdefault(right.target if is_read else right, []).append(node)
             lefts[node] = left
-    for right, products in by_right.items():
+    for products in by_right.values():
         if len(products) < 2 or not are_nodes_independent([lefts[each] for each in products]):
             continue
         operands = [lefts[each] for each in products]
-        with gm.graph.inserting_before(first_after(gm, [*operands, right])):
+        factor = products[0].args[1]
+        with gm.graph.inserting_before(first_after(gm, [*operands, factor])):
             stacked = gm.graph.call_function(LIBRARY.cat, (operands,))
-            together = gm.graph.call_function(LIBRARY.matmul, (stacked, right))
+            together = gm.graph.call_function(LIBRARY.matmul, (stacked, factor))
             parts = gm.graph.call_function(split_result_tensors, (together, operands))
             pieces = [
                 gm.graph.call_function(operator.getitem, (parts, i)) for i in range(len(operands))

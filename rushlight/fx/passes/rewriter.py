@@ -6,8 +6,10 @@ import ast
 import copy
 import inspect
 import textwrap
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from rushlight.fx.annotate import annotate
 from rushlight.fx.tracing import Tracer
 from rushlight.graph.graph import Graph
 from rushlight.nn.module import Module
@@ -16,7 +18,8 @@ __all__ = ["AST_Rewriter", "RewritingTracer"]
 
 
 class AST_Rewriter(ast.NodeTransformer):
-    """Rewrites the source of a function: `assert x, "text"` is `torch._assert(x, "text")`."""
+    """Rewrites the source of a function: `assert x, "text"` is `torch._assert(x, "text")`, and
+    `y: T = x` says that the value is a `T`."""
 
     def rewrite(self, fn: Any) -> Any:
         lines, start = inspect.getsourcelines(fn)
@@ -24,20 +27,41 @@ class AST_Rewriter(ast.NodeTransformer):
         ast.increment_lineno(tree, start - 1)
         for definition in tree.body:
             definition.decorator_list = []
-        code = compile(ast.fix_missing_locations(tree), fn.__code__.co_filename, "exec")
         from rushlight.opset.other.asserts import _assert
 
-        namespace = {**fn.__globals__, "_rewritten_assert": _assert}
-        made: dict[str, Any] = {}
-        exec(code, namespace, made)
-        # Variables of the function around it are globals of the new one.
-        namespace.update(inspect.getclosurevars(fn).nonlocals)
-        return made[fn.__name__]
+        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()))
+        cells["_rewritten_assert"] = CellType(_assert)
+        cells["_rewritten_annotate"] = CellType(annotate)
+        # In a function that has its variables, it is closed over them as the original is.
+        surrounding = ast.parse(f"def surrounding({', '.join(cells)}): pass")
+        outer: Any = surrounding.body[0]
+        outer.body = tree.body
+        code = compile(ast.fix_missing_locations(surrounding), fn.__code__.co_filename, "exec")
+        body = inner_code(inner_code(code, "surrounding"), fn.__name__)
+        closure = tuple([cells[name] for name in body.co_freevars])
+        made = FunctionType(body, fn.__globals__, fn.__name__, fn.__defaults__, closure)
+        made.__kwdefaults__ = fn.__kwdefaults__
+        made.__annotations__ = fn.__annotations__
+        return made
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return node
+        name = ast.Name("_rewritten_annotate", ast.Load())
+        call = ast.Call(name, [node.value, node.annotation], [])
+        return ast.copy_location(ast.Assign([node.target], call), node)
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         message = node.msg if node.msg is not None else ast.Constant("")
         call = ast.Call(ast.Name("_rewritten_assert", ast.Load()), [node.test, message], [])
         return ast.copy_location(ast.Expr(call), node)
+
+
+def inner_code(code: CodeType, name: str) -> CodeType:
+    """The code of a function that is defined in other code."""
+    return next(
+        part for part in code.co_consts if isinstance(part, CodeType) and part.co_name == name
+    )
 
 
 class RewritingTracer(Tracer):

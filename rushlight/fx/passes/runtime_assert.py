@@ -18,7 +18,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.node import Node
 from rushlight.symbolic import SymBool, SymInt, SymNode, build
-from rushlight.symbolic.bindings import CallMethodKey, ConvertIntKey
+from rushlight.symbolic.bindings import CallMethodKey, ConvertIntKey, DivideByKey
 from rushlight.symbolic.numbers import NUMBERS
 
 __all__ = ["insert_deferred_runtime_asserts"]
@@ -169,6 +169,8 @@ class Insertion:
                 from rushlight.symbolic.numbers import sym_ite
 
                 node = self.call(sym_ite, node, 1, 0)
+            elif isinstance(key, DivideByKey):
+                node = self.call(operator.floordiv, node, key.divisor)
             else:
                 node = self.call(operator.getitem, node, key.idx)
             path = tuple(rest)

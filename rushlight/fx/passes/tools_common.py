@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -14,7 +14,7 @@ from rushlight.graph.node import Node
 
 __all__ = [
     "FxNetAccFusionsFinder", "get_acc_ops_name", "get_node_target", "is_node_output_tensor",
-    "legalize_graph", "stable_topological_sort",
+    "legalize_graph", "stable_topological_sort", "validate_partition",
 ]  # fmt: skip
 
 
@@ -113,3 +113,19 @@ def stable_topological_sort(gm: GraphModule) -> GraphModule:
 def legalize_graph(gm: GraphModule) -> GraphModule:
     """As `stable_topological_sort`: nodes after their inputs."""
     return stable_topological_sort(gm)
+
+
+def validate_partition(partition: Iterable[Node]) -> bool:
+    """Whether no way leads out of the nodes and back into them."""
+    inside = set(partition)
+    front = [user for node in inside for user in node.users if user not in inside]
+    seen = set(front)
+    while front:
+        node = front.pop()
+        if node in inside:
+            return False
+        for user in node.users:
+            if user not in seen:
+                seen.add(user)
+                front.append(user)
+    return True

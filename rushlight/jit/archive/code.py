@@ -186,6 +186,7 @@ class Printer:
         self.names, self.texts, self.inlined = {}, {}, set()
         self.taken = set()
         self.lines = []
+        of_class = bool(first) or is_method(name, graph, schema)
         graph = self.prepared(graph)
         self.kinds.update([node._kind for node in graph.all_nodes()])
         for value, argument in zip(graph.inputs(), schema.arguments):
@@ -194,7 +195,7 @@ class Printer:
         entries = []
         for place, (value, argument) in enumerate(zip(graph.inputs(), schema.arguments)):
             text = self.names[value]
-            is_self = place == 0 and isinstance(argument.type, ClassType)
+            is_self = place == 0 and of_class
             if is_self and not first:
                 entries.append(text)
                 continue
@@ -719,3 +720,12 @@ def _(printer: Printer, node: Node) -> str:
 @special("aten::ScalarImplicit")
 def _(printer: Printer, node: Node) -> str:
     return f"annotate(number, {printer.use(node._inputs[0])})"
+
+
+def is_method(name: str, graph: Graph, schema: FunctionSchema) -> bool:
+    """Whether a function is one of the class of its first argument."""
+    owner = schema.arguments[0].type if schema.arguments else None
+    if not isinstance(owner, ClassType):
+        return False
+    found = (owner.methods.get(name), *owner.hooks, *owner.pre_hooks)
+    return any([each is not None and each.graph is graph for each in found])

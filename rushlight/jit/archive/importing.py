@@ -39,6 +39,7 @@ from rushlight.jit.ir.types import (
     Type,
 )
 from rushlight.jit.runtime.values import named_tuple
+from rushlight.jit.scripting.classes import BY_NAME
 from rushlight.jit.scripting.frontend import Checker, Parsed
 from rushlight.jit.scripting.functions import define_function
 from rushlight.jit.scripting.resolving import LANGUAGE, Resolver
@@ -167,6 +168,7 @@ class Importer:
 
     def read_class(self, dotted: str, source: SourceText, node: ast.ClassDef) -> ClassType:
         cls = ClassType(self.unit.claim(dotted), is_module=bool(node.bases))
+        cls.cls = None if cls.is_module else BY_NAME.get(dotted)
         self.types[dotted] = cls
         self.unit.add_type(cls)
         lists: dict[str, list[str]] = {}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.base.errors import fail
-from rushlight.jit.ir.parts import NOWHERE, Attribute, PythonCall, SourceRange
+from rushlight.jit.ir.parts import NOWHERE, Attribute, PythonCall, Row, SourceRange
 from rushlight.jit.ir.types import BOOL, NONE, TENSOR, TensorType, TupleType, Type, complete_type
 
 # The builtin, where a class below has a method of that name.
@@ -200,8 +200,8 @@ class Node:
     def kind(self) -> str:
         return self._kind
 
-    def inputs(self) -> list[Value]:
-        return list(self._inputs)
+    def inputs(self) -> Row[Value]:
+        return Row(self._inputs)
 
     def input(self, name: str | None = None) -> Value:
         if name is not None:
@@ -215,8 +215,8 @@ class Node:
     def inputsSize(self) -> int:
         return len(self._inputs)
 
-    def outputs(self) -> list[Value]:
-        return list(self._outputs)
+    def outputs(self) -> Row[Value]:
+        return Row(self._outputs)
 
     def output(self) -> Value:
         (only,) = self._outputs
@@ -234,8 +234,8 @@ class Node:
     def hasUses(self) -> bool:
         return any([value._uses for value in self._outputs])
 
-    def blocks(self) -> list[Block]:
-        return list(self._blocks)
+    def blocks(self) -> Row[Block]:
+        return Row(self._blocks)
 
     def owningBlock(self) -> Block | None:
         return self.block
@@ -586,10 +586,10 @@ class Block:
         # The ring holds the return node; the parameters stand outside of it.
         self.exit.next = self.exit.previous = self.exit
 
-    def inputs(self) -> list[Value]:
+    def inputs(self) -> Row[Value]:
         return self.entry.outputs()
 
-    def outputs(self) -> list[Value]:
+    def outputs(self) -> Row[Value]:
         return self.exit.inputs()
 
     def nodes(self) -> Iterator[Node]:
@@ -719,10 +719,10 @@ class Graph:
     def block(self) -> Block:
         return self.top
 
-    def inputs(self) -> list[Value]:
+    def inputs(self) -> Row[Value]:
         return self.top.inputs()
 
-    def outputs(self) -> list[Value]:
+    def outputs(self) -> Row[Value]:
         return self.top.outputs()
 
     def nodes(self) -> Iterator[Node]:

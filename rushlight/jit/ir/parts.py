@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +44,18 @@ class PythonCall:
     constants: tuple[Any, ...] = ()
     module: str = ""
     is_function_class: bool = True
+
+
+T = TypeVar("T")
+
+
+class Row(list[T]):
+    """Values or blocks: a list of the caller's own, from which `next` takes the first."""
+
+    __slots__ = ()
+
+    def __next__(self) -> T:
+        # torch: gives iterators.
+        if not self:
+            raise StopIteration
+        return self.pop(0)

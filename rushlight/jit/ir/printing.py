@@ -189,24 +189,34 @@ def element_text(tensor: Tensor) -> str:
 
 def tensor_lines(tensor: Tensor) -> list[str]:
     """A tensor as torch's C++ prints it: every matrix with its elements in columns."""
+    if not tensor.dim():
+        return [element_text(tensor), f"[ CPU{tensor.dtype.scalar_type_name}Type{{}} ]"]
     numbers = [real_part(value) for value in tensor.detach().flatten().tolist()]
     sizes = [int(size) for size in tensor.shape]
-    scale, width, style = number_format(numbers)
-    lines = [] if scale == 1 else [f"{scale:g} *"]
-    texts = [format_number(number / scale, width, style) for number in numbers]
+    lines: list[str] = []
     if len(sizes) == 1:
-        lines += texts
+        scale, texts, _ = formatted(numbers)
+        lines += [*scale, *texts]
     elif numbers:
         rows, columns = sizes[-2:]
-        for place in range(len(texts) // (rows * columns)):
-            part = texts[place * rows * columns : (place + 1) * rows * columns]
+        for place in range(len(numbers) // (rows * columns)):
+            part = numbers[place * rows * columns : (place + 1) * rows * columns]
             indent = ""
             if len(sizes) > 2:
                 lines += ["", heading(place, sizes[:-2])] if place else [heading(0, sizes[:-2])]
                 indent = " "
-            lines += matrix_lines(part, columns, width, indent)
+            # torch: every matrix has a scale and a width of its own.
+            scale, texts, width = formatted(part)
+            lines += [*scale, *matrix_lines(texts, columns, width, indent)]
     word = tensor.dtype.scalar_type_name
     return [*lines, f"[ CPU{word}Type{{{','.join([str(size) for size in sizes])}}} ]"]
+
+
+def formatted(numbers: list[float]) -> tuple[list[str], list[str], int]:
+    """The line with the scale where there is one, the numbers, and how wide each is."""
+    scale, width, style = number_format(numbers)
+    lines = [] if scale == 1 else [f"{scale:g} *"]
+    return lines, [format_number(number / scale, width, style) for number in numbers], width
 
 
 def real_part(value: Any) -> float:
@@ -219,7 +229,7 @@ def heading(place: int, sizes: list[int]) -> str:
     for size in reversed(sizes):
         steps.append(place % size + 1)
         place //= size
-    return f"({','.join([str(step) for step in reversed(steps)])},.,.) ="
+    return f"({','.join([str(step) for step in reversed(steps)])},.,.) = "
 
 
 def matrix_lines(texts: list[str], columns: int, width: int, indent: str) -> list[str]:
@@ -227,14 +237,12 @@ def matrix_lines(texts: list[str], columns: int, width: int, indent: str) -> lis
     lines = []
     for first in range(0, columns, most):
         last = min(first + most, columns)
+        own = [" ".join(texts[row + first : row + last]) for row in range(0, len(texts), columns)]
+        # torch: the first row is not set off, and stands behind the numbers of the columns.
         if most < columns:
-            if first:
-                lines.append("")
-            lines.append(f"Columns {first + 1} to {last}")
-        lines += [
-            indent + " ".join(texts[row + first : row + last])
-            for row in range(0, len(texts), columns)
-        ]
+            lines += [""] if first else []
+            own[0] = f"Columns {first + 1} to {last}{own[0]}"
+        lines += [own[0], *[indent + row for row in own[1:]]]
     return lines
 
 

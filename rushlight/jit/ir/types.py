@@ -645,11 +645,15 @@ class ClassType(NamedType):
 
     attributes: name to type, in order. parameters, buffers: which attributes those are.
     constants: name to value. methods: name to function, which has `schema` and `graph`.
+    unused: methods that stay Python. class_attributes: what only the body of the class assigns.
+    cls: the class as Python has it, of a user's.
     """
 
     __slots__ = (
         "attributes",
         "buffers",
+        "class_attributes",
+        "cls",
         "constants",
         "hooks",
         "is_module",
@@ -658,6 +662,7 @@ class ClassType(NamedType):
         "pre_hooks",
         "properties",
         "static_methods",
+        "unused",
     )
 
     def __init__(self, dotted: Text, is_module: bool = False) -> None:
@@ -672,6 +677,9 @@ class ClassType(NamedType):
         self.properties: dict[Text, tuple[Any, Any]] = {}
         self.pre_hooks: list[Any] = []
         self.hooks: list[Any] = []
+        self.unused: dict[Text, Any] = {}
+        self.class_attributes: set[Text] = set()
+        self.cls: Any = None
 
     def containedTypes(self) -> list[Type]:
         return list(self.attributes.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rushlight.core.device import device
@@ -142,17 +142,28 @@ def shared_container(value: Any, type_: Type) -> Any:
     raise unable(value)
 
 
+def is_taken_as_list(value: Any, element: Type) -> bool:
+    """Whether what is no list can be gone through as one; texts and iterators not for numbers."""
+    if isinstance(value, Tensor) or hasattr(value, "_values") or not isinstance(value, Iterable):
+        return False
+    if isinstance(element, TensorType) or element.kind() in IN_LISTS:
+        return hasattr(value, "__len__") and not isinstance(value, str | bytes | dict)
+    return True
+
+
 def cast_list(value: Any, type_: ListType) -> Any:
-    if not isinstance(value, tuple | list):
-        return shared_container(value, type_)
     element = type_.element
-    if not isinstance(element, ListType | DictType | TupleType | ClassType | OptionalType):
-        for item in value:
-            try:
-                cast_value(item, element)
-            except CannotCast:
-                raise unable(value) from None
-    return [cast_value(item, element) for item in value]
+    if not isinstance(value, tuple | list) and not is_taken_as_list(value, element):
+        return shared_container(value, type_)
+    if isinstance(element, ListType | DictType | TupleType | ClassType | OptionalType):
+        return [cast_value(item, element) for item in value]
+    cast = IN_LISTS.get(element.kind())
+    try:
+        if cast is not None:
+            return [cast(item) for item in value]
+        return [cast_value(item, element) for item in value]
+    except CannotCast:
+        raise unable(value) from None
 
 
 def cast_dict(value: Any, type_: DictType) -> Any:
@@ -183,7 +194,7 @@ def cast_object(value: Any, type_: ClassType | InterfaceType) -> Any:
     core = getattr(value, "_c", value)
     instance = getattr(core, "instance", core)
     if not isinstance(instance, Instance):
-        raise unable(value, type_.dotted)
+        instance = object_of(value, type_)
     if isinstance(type_, InterfaceType):
         from rushlight.jit.ir.relations import why_not_interface
 
@@ -195,6 +206,40 @@ def cast_object(value: Any, type_: ClassType | InterfaceType) -> Any:
     elif instance.type is not type_:
         raise CannotCast(f"Object {value} is not of type {type_.dotted} but {instance.type.dotted}")
     return instance
+
+
+def object_of(value: Any, type_: ClassType | InterfaceType) -> Instance:
+    """A new object of compiled code with the attributes of one of Python; its class is not asked.
+
+    An interface does not say which attributes: the object's own class has to be compiled.
+    """
+    if isinstance(type_, InterfaceType):
+        from rushlight.jit.scripting.classes import CLASSES
+
+        own = CLASSES.get(type(value))
+        if not isinstance(own, ClassType):
+            raise CannotCast(
+                f"Assigning the object {value} to an interface fails because the value is not a "
+                "TorchScript compatible type, did you forget to turn it into a user defined "
+                "TorchScript class?"
+            )
+        return object_of(value, own)
+    if type_.is_module:
+        raise unable(value, type_.dotted)
+    made = Instance(type_)
+    for name, each in type_.attributes.items():
+        if not hasattr(value, name):
+            raise CannotCast(
+                f"Tried to cast object to type {type_.annotation_str} but object was missing "
+                f"attribute {name}"
+            )
+        try:
+            made.values[name] = cast_value(getattr(value, name), each)
+        except CannotCast as reason:
+            raise CannotCast(
+                f"Could not cast attribute '{name}' to type {each.annotation_str}: {reason}"
+            ) from None
+    return made
 
 
 def cast_enum(value: Any, type_: EnumType) -> Any:
@@ -250,6 +295,17 @@ def cast_bool(value: Any) -> Any:
     raise unable(value)
 
 
+def cast_listed_float(value: Any) -> Any:
+    return float(value) if isinstance(value, Tensor) else cast_float(value)
+
+
+def cast_listed_bool(value: Any) -> Any:
+    # torch: only lists ask what is true.
+    if isinstance(value, str | bytes) or not (value is None or hasattr(value, "__bool__")):
+        raise unable(value)
+    return bool(value)
+
+
 def cast_str(value: Any) -> Any:
     if isinstance(value, str):
         return value
@@ -281,6 +337,12 @@ def cast_device(value: Any) -> Any:
         return device(value)
     raise unable(value)
 
+
+IN_LISTS: dict[str, Callable[[Any], Any]] = {
+    "IntType": cast_int,
+    "FloatType": cast_listed_float,
+    "BoolType": cast_listed_bool,
+}
 
 SIMPLE: dict[str, Callable[[Any], Any]] = {
     "IntType": cast_int,

@@ -136,16 +136,23 @@ class ScriptDict:
         return iter(self._values)
 
     def __contains__(self, key: Any) -> bool:
-        return key in self._values
+        return self._known_key(key) in self._values
+
+    def _known_key(self, key: Any) -> Any:
+        """A key to look for: one of another type is not there."""
+        try:
+            return self._check_key(key)
+        except TypeError:
+            raise KeyError(key) from None
 
     def __getitem__(self, key: Any) -> Any:
-        return to_python(self._values[key])
+        return to_python(self._values[self._known_key(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._values[self._check_key(key)] = self._check(value)
 
     def __delitem__(self, key: Any) -> None:
-        del self._values[key]
+        del self._values[self._check_key(key)]
 
     def keys(self) -> Iterator[Any]:
         return iter(self._values.keys())

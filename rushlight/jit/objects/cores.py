@@ -7,7 +7,8 @@ from copy import deepcopy
 from typing import Any
 
 from rushlight.core.tensor import Tensor
-from rushlight.jit.ir.types import ClassType
+from rushlight.jit.ir.relations import why_not_interface
+from rushlight.jit.ir.types import ClassType, InterfaceType
 from rushlight.jit.objects.functions import ScriptMethod
 from rushlight.jit.unit import Instance
 
@@ -164,6 +165,7 @@ class ModuleMembers(MutableMapping[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:
         core = getattr(value, "_c", None)
         if name in self.modules and isinstance(core, ModuleCore):
+            self.check_type(name, core.instance)
             self.modules[name] = value
             self.core.instance.values[name] = core.instance
         elif name in self.modules:
@@ -175,6 +177,22 @@ class ModuleMembers(MutableMapping[str, Any]):
             raise RuntimeError(
                 f"Cannot add a new module to a ScriptModule after construction, tried to add "
                 f"'{name}'"
+            )
+
+    def check_type(self, name: str, instance: Instance) -> None:
+        """Refuses another module than one that programs can use as the one before."""
+        wanted = self.core.instance.type.attributes[name]
+        if isinstance(wanted, InterfaceType):
+            reason = why_not_interface(instance.type, wanted)
+            if reason:
+                raise RuntimeError(
+                    f"Object of type {instance.type.dotted} is not compatible with interface "
+                    f"{wanted.dotted}\n{reason}"
+                )
+        elif wanted is not instance.type:
+            raise RuntimeError(
+                f"Expected a value of type '{wanted.annotation_str}' for field '{name}', but found "
+                f"'{instance.type.annotation_str}'"
             )
 
     def __delitem__(self, name: str) -> None:

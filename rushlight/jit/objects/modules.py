@@ -14,6 +14,7 @@ from rushlight.core.parameter import Parameter
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.objects.cores import Members, ModuleCore, ModuleMembers
 from rushlight.jit.objects.functions import OverloadedMethod, ScriptFunction, ScriptMethod
+from rushlight.jit.objects.results import to_python
 from rushlight.jit.unit import Instance
 from rushlight.nn.module import Module
 
@@ -173,8 +174,7 @@ class RecursiveScriptModule(ScriptModule):
         if name in fields["_modules"]:
             return fields["_modules"][name]
         if core.hasattr(name):
-            value = core.getattr(name)
-            return wrap_instance(value) if isinstance(value, Instance) else value
+            return to_python(core.getattr(name))
         if name in core.instance.type.constants:
             return core.instance.type.constants[name]
         if name in core.instance.type.properties:
@@ -207,6 +207,16 @@ class RecursiveScriptModule(ScriptModule):
         if self._c.hasattr(name) or self._c._has_method(name):
             raise RuntimeError("cannot delete methods or parameters of a script module")
         object.__delattr__(self, name)
+
+    def _save_to_state_dict(self, *args: Any) -> None:
+        name = "_save_to_state_dict"
+        own = self._c._has_method(name)
+        self._c._get_method(name)(*args) if own else super()._save_to_state_dict(*args)
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        name = "_load_from_state_dict"
+        own = self._c._has_method(name)
+        self._c._get_method(name)(*args) if own else super()._load_from_state_dict(*args)
 
     def register_parameter(self, name: str, param: Any) -> None:
         self._parameters[name] = param
@@ -323,6 +333,8 @@ class TracedModule(ScriptModule):
 
 class TopLevelTracedModule(TracedModule):
     """What `trace(module, inputs)` gives."""
+
+    _disable_script_meta = True
 
     @property
     def forward(self) -> Any:

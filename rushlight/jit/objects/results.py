@@ -1,4 +1,4 @@
-"""Results of compiled code as Python gets them: objects as modules, copies of containers."""
+"""Results of compiled code as Python gets them: copies of containers and of users' objects."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ def holds_objects(type_: Type) -> bool:
 
 def to_python(value: Any) -> Any:
     if isinstance(value, Instance):
+        if value.type.cls is not None:
+            return python_object(value)
         from rushlight.jit.objects.modules import wrap_instance
 
         return wrap_instance(value)
@@ -34,3 +36,15 @@ def to_python(value: Any) -> Any:
     if isinstance(value, dict):
         return {to_python(key): to_python(item) for key, item in value.items()}
     return value
+
+
+def python_object(instance: Instance) -> Any:
+    """A copy of an object as one of the Python class that was compiled; `__init__` does not run."""
+    cls = instance.type.cls
+    made = cls.__new__(cls)
+    parameters = getattr(cls, "__dataclass_params__", None)
+    is_frozen = parameters is not None and parameters.frozen
+    keep = object.__setattr__ if is_frozen else setattr
+    for name, value in instance.values.items():
+        keep(made, name, to_python(value))
+    return made

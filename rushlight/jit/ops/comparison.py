@@ -39,8 +39,8 @@ def unequal_lists(a: list[Any], b: list[Any]) -> bool:
 
 
 def same_tensor(x: Any, y: Any) -> bool:
-    """Whether every element is the same, as lists of tensors compare."""
-    return bool((x == y).all())
+    """Whether two tensors are one in a list: Python asks `bool(x == y)`."""
+    return bool(x == y)
 
 
 graph_text("{0} is {1}", "aten::__is__(t1 self, t2 obj) -> bool")

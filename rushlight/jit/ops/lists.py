@@ -92,10 +92,9 @@ graph_text("{1} in {0}", *[f"aten::__contains__.{x}_list({x}[] l, {x} item) -> b
 
 
 def find(values: list[Any], element: Any) -> int:
-    """The place of an element, -1 where it is not there; tensors are compared by elements."""
+    """The place of an element, -1 where it is not there; tensors as Python compares them."""
     if isinstance(element, Tensor):
-        places = [i for i, value in enumerate(values) if same_tensor(value, element)]
-        return places[0] if places else -1
+        return next((i for i, value in enumerate(values) if same_tensor(value, element)), -1)
     return values.index(element) if element in values else -1
 
 
@@ -124,14 +123,35 @@ def count(self: list[Any], el: Any) -> int:
 
 
 def sort_key(values: list[Any]) -> Any:
-    """Objects are compared by their `__lt__`, tensors by their one element."""
-    from rushlight.jit.unit import Instance
-
-    if not values or not isinstance(values[0], Instance):
+    """Objects are compared by their `__lt__`, also in tuples; tensors by their one element."""
+    if not values or not holds_object(values[0]):
         return None
     from functools import cmp_to_key
 
-    return cmp_to_key(lambda a, b: -1 if a.call("__lt__", b) else int(b.call("__lt__", a)))
+    return cmp_to_key(lambda a, b: -1 if is_less(a, b) else int(is_less(b, a)))
+
+
+def holds_object(value: Any) -> bool:
+    from rushlight.jit.unit import Instance
+
+    if isinstance(value, tuple | list):
+        return any([holds_object(item) for item in value])
+    return isinstance(value, Instance)
+
+
+def is_less(a: Any, b: Any) -> bool:
+    from rushlight.jit.unit import Instance
+
+    if isinstance(a, Instance):
+        return bool(a.call("__lt__", b))
+    if isinstance(a, tuple | list):
+        for x, y in zip(a, b):
+            if is_less(x, y):
+                return True
+            if is_less(y, x):
+                return False
+        return len(a) < len(b)
+    return bool(a < b)
 
 
 @graph_op(

@@ -1,4 +1,4 @@
-"""Arithmetic on numbers. Python's ints are used as they are: they do not wrap at 64 bits.
+"""Arithmetic on numbers. Ints have 64 bits: what does not fit wraps around.
 
 Division follows the hardware where torch does: by a float zero it gives an infinity or nan.
 """
@@ -30,10 +30,35 @@ def binary(name: str, pairs: Any = REAL, result: str = "") -> list[str]:
     ]
 
 
+LARGEST = 2**63 - 1
+
+
+def wrapped(number: int) -> int:
+    """An int of 64 bits. Ints that are symbols are left alone: a question would be a guard."""
+    if type(number) is int and not -LARGEST <= number <= LARGEST:
+        return (number + 2**63) % 2**64 - 2**63
+    return number
+
+
+@graph_op("aten::add.int(int a, int b) -> int")
+def add_ints(a: int, b: int) -> int:
+    return wrapped(a + b)
+
+
+@graph_op("aten::sub.int(int a, int b) -> int")
+def subtract_ints(a: int, b: int) -> int:
+    return wrapped(a - b)
+
+
+@graph_op("aten::mul.int(int a, int b) -> int")
+def multiply_ints(a: int, b: int) -> int:
+    return wrapped(a * b)
+
+
 for _name, _sign in (("add", "+"), ("sub", "-"), ("mul", "*")):
     graph_text(
         f"{{0}} {_sign} {{1}}",
-        *binary(f"aten::{_name}", (*REAL, *COMPLEX)),
+        *binary(f"aten::{_name}", (*REAL[1:], *COMPLEX)),
         f"aten::{_name}(Scalar a, Scalar b) -> Scalar",
     )
 
@@ -155,7 +180,9 @@ def complex_power(a: Any, b: Any) -> complex:
 
 @graph_op("aten::pow.int_to_int(int a, int b) -> int")
 def int_power(a: int, b: int) -> int:
-    return int(a**b)
+    if type(a) is int and type(b) is int and b > 64:
+        return wrapped(pow(a, b, 2**64))
+    return wrapped(int(a**b))
 
 
 graph_text("-{0}", *[f"aten::neg.{x}({x} a) -> {x}" for x in ("int", "float", "complex")],
@@ -168,7 +195,13 @@ for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^")):
         f"aten::__{_name}__.bool(bool a, bool b) -> bool",
         f"aten::__{_name}__.int(int a, int b) -> int",
     )
-graph_text("{0} << {1}", "aten::__lshift__.int(int a, int b) -> int")
+
+
+@graph_op("aten::__lshift__.int(int a, int b) -> int")
+def shift_left(a: int, b: int) -> int:
+    return wrapped(a << b)
+
+
 graph_text("{0} >> {1}", "aten::__rshift__.int(int a, int b) -> int")
 
 graph_op(

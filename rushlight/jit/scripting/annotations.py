@@ -168,9 +168,12 @@ def refuse_bare(annotation: Any) -> None:
     except TypeError:
         return
     if words is not None:
+        parts = ("contained types", "contained type")
+        if not words[0].lower().endswith("dict"):
+            parts = ("a contained type", "a contained type")
         raise RuntimeError(
-            f"Attempted to use {words[0]} without a contained type. Please add a contained type, "
-            f"e.g. {words[1]}"
+            f"Attempted to use {words[0]} without {parts[0]}. Please add {parts[1]}, e.g. "
+            f"{words[1]}"
         )
 
 
@@ -256,6 +259,11 @@ def enum_type(cls: Any) -> EnumType:
             raise RuntimeError(
                 f"Could not unify type list: the values of enum class '{cls.__name__}' have "
                 "different types"
+            )
+        if value_type not in (INT, FLOAT, STR):
+            raise RuntimeError(
+                f"Cannot create Enum with value type '{value_type.annotation_str}', only int, "
+                "float and string are supported"
             )
         members = {member.name: member.value for member in cls}
         found = ENUMS[cls] = EnumType(qualified_name(cls), value_type, members, cls)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rushlight.jit import awaits, futures
 from rushlight.jit.naming import qualified_name
 from rushlight.jit.scripting.annotations import BroadcastingList, check_type, type_from_annotation
-from rushlight.jit.scripting.classes import compile_class, interface
+from rushlight.jit.scripting.classes import check_bases, compile_class, interface
 from rushlight.jit.scripting.functions import add_overload, compile_called, overloads_of
 from rushlight.jit.scripting.ignoring import export, ignore, unused
 from rushlight.jit.switches import is_enabled
@@ -61,7 +61,7 @@ def script(
     if isinstance(obj, Module):
         from rushlight.jit.scripting.recursive import script_module
 
-        return script_module(obj)
+        return script_module(prepared(obj, {}))
     if isinstance(obj, list | dict):
         from rushlight.jit.objects.containers import ScriptDict, ScriptList
 
@@ -71,9 +71,29 @@ def script(
         return script_class(obj, sys._getframe(_frames_up + 1).f_locals)
     if inspect.isfunction(obj) or inspect.ismethod(obj):
         return script_function(obj)
-    if callable(obj):
+    if callable(obj) and type(obj).__module__.startswith("rushlight."):
         return script_function(type(obj).__call__.__get__(obj))
+    if hasattr(obj, "__dict__"):
+        from rushlight.jit.objects.instances import script_object
+
+        return script_object(obj, compile_class(type(obj), sys._getframe(_frames_up + 1).f_locals))
     raise TypeError(f"module, class, method, function, traceback, frame, or code object was expected, got {type(obj).__name__}")  # fmt: skip # noqa: E501
+
+
+def prepared(module: Any, done: dict[int, Any]) -> Any:
+    """A module, and all below it, as their `__prepare_scriptable__` wants them compiled."""
+    from rushlight.jit.objects.modules import ScriptModule
+
+    if module is None or isinstance(module, ScriptModule):
+        return module
+    found = done.get(id(module))
+    if found is None:
+        prepare = getattr(module, "__prepare_scriptable__", None)
+        found = done[id(module)] = module if prepare is None else prepare()
+        children = found._modules
+        for name, child in children.items():
+            children[name] = prepared(child, done)
+    return found
 
 
 def script_function(function: Any) -> Any:
@@ -109,6 +129,7 @@ def script_class(cls: Any, local: Any) -> Any:
     from enum import Enum
 
     if not issubclass(cls, Enum):
+        check_bases(cls)
         compile_class(cls, local)
     return cls
 
@@ -143,8 +164,19 @@ def isinstance_(obj: Any, target_type: Any) -> bool:
     """`isinstance` that also knows `List[int]` and the like."""
     from rushlight.jit.runtime.values import has_type
 
+    if isinstance(target_type, list | dict | set):
+        raise RuntimeError(
+            "The second argument to `torch.jit.isinstance` must be a type or a tuple of types"
+        )
     targets = target_type if isinstance(target_type, tuple) else (target_type,)
     types = [check_type(each) or type_from_annotation(each) for each in targets]
+    if isinstance(obj, list | dict | tuple) and not obj:
+        warnings.warn(
+            "The inner type of a container is lost when calling torch.jit.isinstance in eager "
+            "mode. For example, List[int] would become list and therefore falsely return True for "
+            "List[float] or List[str].",
+            stacklevel=2,
+        )
     return has_type(obj, types)
 
 

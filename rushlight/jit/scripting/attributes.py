@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import typing
 import warnings
@@ -11,9 +12,15 @@ from typing import Any
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
 from rushlight.jit.ir.constants import enumerated, type_of
-from rushlight.jit.ir.relations import without_facts
+from rushlight.jit.ir.relations import unify_all, without_facts
 from rushlight.jit.ir.types import ANY, NONE, TENSOR, DictType, ListType, TupleType, Type
-from rushlight.jit.scripting.annotations import KNOWN_NAMES, UnknownAnnotation, type_from_annotation
+from rushlight.jit.objects.binding import CannotCast, cast_value
+from rushlight.jit.scripting.annotations import (
+    KNOWN_NAMES,
+    UnknownAnnotation,
+    enum_type,
+    type_from_annotation,
+)
 from rushlight.jit.unit import Instance
 
 INTERNAL = frozenset(
@@ -44,6 +51,19 @@ class Attributes:
     functions: dict[str, Any] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
+    def held(self) -> dict[str, Any]:
+        """The values as compiled code holds them: containers and users' objects are copies."""
+        held = {}
+        for name, value in self.values.items():
+            try:
+                held[name] = cast_value(value, self.types[name])
+            except CannotCast as reason:
+                raise RuntimeError(
+                    f"Could not cast attribute '{name}' to type "
+                    f"{self.types[name].annotation_str}: {reason}"
+                ) from None
+        return held
+
     def key(self) -> Any:
         """What makes two modules of one class different for the compiler."""
         return (
@@ -71,7 +91,11 @@ def read_attributes(module: Any) -> Attributes:
         if name in module._modules or name in facts.types or not hasattr(module, name):
             continue
         facts.constants[name] = valid_constant(module, name, getattr(module, name))
+    ignored = getattr(module, "__jit_ignored_attributes__", ())
     for name, value in vars(module).items():
+        if name in ignored:
+            facts.failed[name] = "(This attribute was ignored during compilation)"
+            continue
         if name in INTERNAL or name in facts.constants or name in facts.types:
             continue
         add_attribute(facts, module, name, value, hints)
@@ -197,7 +221,7 @@ def inferred_type(value: Any) -> tuple[Type | None, str]:
         return value.type, ""
     if isinstance(value, list | dict) and not value:
         return None, untyped(value, EMPTY[type(value)])
-    type_ = without_facts(type_of(value))
+    type_ = type_with_objects(value)
     if has_any(type_):
         return None, untyped(
             value,
@@ -206,6 +230,25 @@ def inferred_type(value: Any) -> tuple[Type | None, str]:
             f"{type(value).__name__}.",
         )
     return type_, ""
+
+
+def type_with_objects(value: Any) -> Type:
+    """The type of a value that may hold objects of users' classes; these are compiled."""
+    if isinstance(value, enum.Enum):
+        return enum_type(type(value))
+    if isinstance(value, tuple):
+        return TupleType([type_with_objects(item) for item in value])
+    if isinstance(value, list) and value:
+        return ListType(unify_all([type_with_objects(item) for item in value]) or ANY)
+    if isinstance(value, dict) and value:
+        key = unify_all([without_facts(type_of(each)) for each in value])
+        held = unify_all([type_with_objects(each) for each in value.values()])
+        return DictType(key or ANY, held or ANY)
+    from rushlight.jit.scripting.classes import class_if_compilable
+
+    found: Type = without_facts(type_of(value))
+    own = class_if_compilable(type(value)) if found is ANY else None
+    return found if own is None else own
 
 
 EMPTY = {list: "List trace inputs must have elements", dict: "Dictionary inputs must have entries"}

@@ -179,13 +179,16 @@ class Calls(Indexing):
 
     def form_dict(self, node: ast.Call, hint: Type | None) -> Sugared:
         place = self.place(node)
-        if not node.args and not node.keywords:
+        given = node.args[0] if node.args else None
+        if is_empty_display(given):
+            given = None
+        if given is None and not node.keywords:
             type_ = hint if isinstance(hint, DictType) else DictType(STR, TENSOR)
             return SimpleValue(self.empty_dict(type_))
-        if node.args and isinstance(node.args[0], ast.Dict | ast.DictComp):
-            made = self.expr(node.args[0], hint)
-        elif node.args:
-            made = self.builtin(place, "aten::dict", [self.expr(node.args[0], hint)])
+        if isinstance(given, ast.Dict | ast.DictComp):
+            made = self.expr(given, hint)
+        elif given is not None:
+            made = self.dict_of(given, hint, place)
         else:
             made = None
         values = self.kwargs_of(node.keywords)
@@ -197,6 +200,46 @@ class Calls(Indexing):
             key = self.constant(name, place)
             self.builtin(place, "aten::_set_item", [made, key, arg.value])
         return SimpleValue(made)
+
+    def dict_of(self, given: ast.expr, hint: Type | None, place: SourceRange) -> Value:
+        """A dict of pairs: of a list of them, a dict, or whatever can be gone through."""
+        pairs = SimpleValue(self.expr(given)) if makes_list(given) else self.sugared(given)
+        simple = pairs.simple()
+        if simple is not None:
+            made = self.builtin(place, "aten::dict", [simple])
+        else:
+            names = [self.temporary(word) for word in ("$_key", "$_value")]
+            key, value = [ast.copy_location(ast.Name(n, ast.Load()), given) for n in names]
+            target = ast.copy_location(ast.Tuple([key, value], ast.Store()), given)
+            made = self.collect_dict(key, value, target, pairs, place, hint)
+        self.check_dict_type(made.type(), hint, place)
+        return made
+
+    def check_dict_type(self, type_: Type, hint: Type | None, place: SourceRange) -> None:
+        """Refuses a dict of other keys or values than its annotation says."""
+        if not isinstance(hint, DictType) or not isinstance(type_, DictType):
+            return
+        for word, own, wanted in (
+            ("key", type_.key, hint.key),
+            ("value", type_.value, hint.value),
+        ):
+            if not own.isSubtypeOf(wanted):
+                fail_at(
+                    place,
+                    f"Dict type annotation `{hint.annotation_str}` did not match the type of an "
+                    f"actual {word} type `{own.annotation_str}`",
+                )
+
+    def collect_dict(
+        self,
+        key_node: ast.expr,
+        value_node: ast.expr,
+        target: ast.expr,
+        iterable: ast.expr | Sugared,
+        place: SourceRange,
+        hint: Type | None,
+    ) -> Value:
+        raise NotImplementedError
 
     def empty_dict(self, type_: DictType) -> Value:
         node = self.graph.insertNode(self.graph.create("prim::DictConstruct"))
@@ -268,3 +311,14 @@ class Calls(Indexing):
     def form_is_scripting(self, node: ast.Call, hint: Type | None) -> Sugared:
         value = self.builtin_call(self.place(node.func), "aten::is_scripting", [], {})
         return SimpleValue(value)
+
+
+def is_empty_display(node: ast.expr | None) -> bool:
+    """Whether a node is `[]` or `{}`."""
+    if isinstance(node, ast.List):
+        return not node.elts
+    return isinstance(node, ast.Dict) and not node.keys
+
+
+def makes_list(node: ast.expr) -> bool:
+    return isinstance(node, ast.List | ast.ListComp | ast.GeneratorExp)

@@ -27,7 +27,7 @@ from rushlight.jit.scripting.refinement import (
     without_none,
 )
 from rushlight.jit.scripting.sources import fail_at
-from rushlight.jit.scripting.values import Arg, BuiltinFunction, MagicMethod, SpecialForm
+from rushlight.jit.scripting.values import Arg, CastValue, SpecialForm
 
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Eq: ("aten::eq", "__eq__"),
@@ -84,14 +84,20 @@ class Conditions(EmitterBase):
     def to_bool(self, place: SourceRange, value: Value) -> Value:
         if value.type() is BOOL:
             return value
-        cast = MagicMethod("__bool__", BuiltinFunction("aten::Bool"))
+        cast = CastValue(BOOL, "aten::Bool", "__bool__")
         try:
-            return cast.call(place, self, [Arg(place, value)], {}, 1).as_value(place, self)
+            made = cast.call(place, self, [Arg(place, value)], {}, 1).as_value(place, self)
         except RuntimeError:
             fail_at(
                 place,
                 f"Could not cast value of type {value.type().annotation_str} to bool",
             )
+        if not made.type().isSubtypeOf(BOOL):
+            fail_at(
+                place,
+                f"expected a bool expression for condition but found {made.type().annotation_str}",
+            )
+        return made
 
     def chained(self, node: ast.expr, parts: list[ast.expr], is_or: bool) -> Condition:
         """`a or b`, `a and b`: the second is looked at only where the first does not decide."""

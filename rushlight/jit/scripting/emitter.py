@@ -564,9 +564,9 @@ class Emitter(Expressions):
             leave = self.schema_of(methods["__exit__"], place)
             if len(leave.arguments) != 4:
                 fail_at(place, "__exit__ must have four arguments")
-            for argument in leave.arguments[1:]:
+            for number, argument in enumerate(leave.arguments[1:], 1):
                 if argument.type is not ANY:
-                    fail_at(place, "argument 1 of __exit__ must have Any type")
+                    fail_at(place, f"argument {number} of __exit__ must have Any type")
             enter.output().setType(schema.returns[0].type)
             entered.append(manager)
             if isinstance(item.optional_vars, ast.Name):

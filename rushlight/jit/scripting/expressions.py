@@ -259,7 +259,19 @@ class Expressions(Calls):
 
     def dict_comprehension(self, node: ast.DictComp, hint: Type | None) -> Value:
         (generator,) = node.generators
-        place = self.place(node)
+        return self.collect_dict(
+            node.key, node.value, generator.target, generator.iter, self.place(node), hint
+        )
+
+    def collect_dict(
+        self,
+        key_node: ast.expr,
+        value_node: ast.expr,
+        target: ast.expr,
+        iterable: ast.expr | Sugared,
+        place: SourceRange,
+        hint: Type | None,
+    ) -> Value:
         made = self.graph.insertNode(self.graph.create("prim::DictConstruct"))
         result = made.output().setType(DictType(STR, TENSOR))
         wanted = hinted(hint, DictType)
@@ -269,13 +281,14 @@ class Expressions(Calls):
 
         def body() -> None:
             nonlocal is_typed
-            key, value = self.expr(node.key), self.expr(node.value)
+            key, value = self.expr(key_node), self.expr(value_node)
             if not is_typed:
                 result.setType(DictType(key.type(), value.type()))
                 is_typed = True
+            self.check_dict_type(DictType(key.type(), value.type()), result.type(), place)
             self.builtin(place, "aten::_set_item", [result, key, value])
 
-        self.for_each([generator.target], generator.iter, place, body)
+        self.for_each([target], iterable, place, body)
         return result
 
 

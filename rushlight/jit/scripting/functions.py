@@ -72,6 +72,17 @@ def signature(
     return arguments, result
 
 
+def result_type(parsed: Parsed, resolver: Resolver) -> Type | None:
+    """The type of the result alone, where the signature or its comment gives one."""
+    node = parsed.node
+    if node.returns is not None:
+        return resolver.annotation(node.returns, parsed.source)
+    if "->" not in (node.type_comment or ""):
+        return None
+    tree = ast.parse(str(node.type_comment), mode="func_type")
+    return resolver.annotation(shifted(tree.returns), parsed.source)
+
+
 def check_default(default: Any, type_: Type, name: str, place: SourceRange) -> None:
     """Refuses a default that is no value of its parameter."""
     if fits(default, type_):
@@ -117,7 +128,10 @@ def comment_types(
             found[place] = resolver.annotation(ast.parse(text, mode="eval").body, source)
     if not node.type_comment:
         return found, None
-    tree = ast.parse(node.type_comment, mode="func_type")
+    # torch: a comment may leave the result out.
+    text = node.type_comment
+    declares_result = "->" in text
+    tree = ast.parse(text if declares_result else f"{text} -> None", mode="func_type")
     parts = tree.argtypes
     if len(parts) == 1 and isinstance(parts[0], ast.Constant) and parts[0].value is Ellipsis:
         parts = []
@@ -131,6 +145,8 @@ def comment_types(
         )
     for place, part in enumerate(parts):
         found[first + place] = resolver.annotation(shifted(part), source)
+    if not declares_result:
+        return found, None
     return found, resolver.annotation(shifted(tree.returns), source)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.jit.ir.parts import PythonCall, SourceRange
 from rushlight.jit.ir.schemas import Argument, FunctionSchema, Return
-from rushlight.jit.ir.types import NONE, TENSOR
+from rushlight.jit.ir.types import NONE, TENSOR, Type
 from rushlight.jit.scripting.sources import fail_at
 from rushlight.jit.scripting.values import Arg, Args, ExceptionValue, Kwargs, SimpleValue, Sugared
 
@@ -91,6 +91,23 @@ def python_schema(function: Any, owner: Any = None) -> FunctionSchema:
     if owner is not None:
         arguments = arguments[1:]
     return FunctionSchema(target.__name__, tuple(arguments), (Return(result or TENSOR),))
+
+
+def declared_result(function: Any) -> Type:
+    """What a function says it returns; its parameters may be of types that no program has."""
+    import ast
+
+    from rushlight.jit.scripting.frontend import Parsed, parse_text
+    from rushlight.jit.scripting.functions import result_type
+    from rushlight.jit.scripting.resolving import resolver_of
+    from rushlight.jit.scripting.sources import source_of
+
+    target = inspect.unwrap(getattr(function, "__func__", function))
+    source = source_of(target)
+    node = parse_text(source).body[0]
+    assert isinstance(node, ast.FunctionDef)
+    parsed = Parsed(node, source, target.__name__, {})
+    return result_type(parsed, resolver_of(target)) or TENSOR
 
 
 def over_module(function: Any) -> Callable[..., Any]:
@@ -186,5 +203,4 @@ class UnusedFunction(Sugared):
         none = em.graph.insertConstant(None)
         inputs = [raised.message, none]  # type: ignore[attr-defined]
         em.insert(em.graph.create("prim::RaiseException", inputs, 0), place)
-        schema = python_schema(self.function, self.owner)
-        return SimpleValue(em.uninitialized(schema.returns[0].type))
+        return SimpleValue(em.uninitialized(declared_result(self.function)))

@@ -13,6 +13,7 @@ from rushlight.jit.ir.types import (
     NONE,
     TENSOR,
     BoolType,
+    ClassType,
     ComplexType,
     DictType,
     FloatType,
@@ -323,11 +324,20 @@ class Indexing(Conditions):
         self.builtin(place, "aten::_set_item", [owner, at, result])
 
     def delete_subscript(self, node: ast.Subscript) -> None:
+        place = self.place(node)
         owner = self.expr(node.value)
         indices = indices_of(node)
         if len(indices) != 1 or isinstance(indices[0], ast.Slice):
-            fail_at(self.place(node), "del statements only support deletion at a single index, slicing is not supported")  # fmt: skip # noqa: E501
-        self.builtin(self.place(node), "aten::Delete", [owner, self.expr(indices[0])])
+            fail_at(place, "del statements only support deletion at a single index, slicing is not supported")  # fmt: skip # noqa: E501
+        index = self.expr(indices[0])
+        type_ = owner.type()
+        if not isinstance(type_, ClassType):
+            self.builtin(place, "aten::Delete", [owner, index])
+        elif "__delitem__" not in type_.methods:
+            fail_at(place, "Class does not define __delitem__")
+        else:
+            delete = SimpleValue(owner).attr(place, self, "__delitem__")
+            delete.call(place, self, [Arg(place, index)], {}, 1)
 
 
 def indices_of(node: ast.Subscript) -> list[ast.expr]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushlight.jit.scripting.frontend import Parsed, parse_function
-from rushlight.jit.scripting.recursive import Building, wrapped
 from rushlight.jit.scripting.resolving import Resolver, resolver_of
 from rushlight.jit.switches import is_enabled
 
@@ -49,6 +48,9 @@ def collect_stubs(cls: Any, bases: tuple[Any, ...], members: dict[str, Any]) -> 
 
 def compile_instance(module: Any) -> Any:
     """The compiled form of a module whose class has stubs; called after its `__init__`."""
+    # Classes of modules are made while the compiler is imported: they need only this file.
+    from rushlight.jit.scripting.recursive import Building, wrapped
+
     stubs: dict[str, MethodStub] = type(module)._methods
     building = Building(share=False)
     concrete = building.concrete_of(module)

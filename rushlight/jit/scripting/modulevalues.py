@@ -197,12 +197,15 @@ class ModuleValue(Sugared):
     def children_values(self, place: SourceRange, em: Emitter) -> list[Sugared]:
         return [self.child(em, name) for name in self.concrete.children]
 
+    def parameter_names(self) -> list[str]:
+        type_ = self.concrete.type
+        return [name for name in type_.attributes if name in type_.parameters]
+
     def parameter_values(self, em: Emitter) -> list[Sugared]:
         type_ = self.concrete.type
         return [
             SimpleValue(read_attribute(em, self.value, name, type_.attributes[name]))
-            for name in type_.attributes
-            if name in type_.parameters
+            for name in self.parameter_names()
         ]
 
     def iter(self, place: SourceRange, em: Emitter) -> Sugared:
@@ -211,7 +214,7 @@ class ModuleValue(Sugared):
             return SugaredTuple(self.children_values(place, em))
         if kind == "parameters":
             return SugaredTuple(self.parameter_values(em))
-        if kind == "dict":
+        if kind in ("dict", "parameter dict"):
             return SugaredTuple(self.names(place, em))
         fail_at(
             place,
@@ -220,7 +223,10 @@ class ModuleValue(Sugared):
         )
 
     def names(self, place: SourceRange, em: Emitter) -> list[Sugared]:
-        return [SimpleValue(em.constant(name, place)) for name in self.concrete.children]
+        names = list(self.concrete.children)
+        if self.concrete.container == "parameter dict":
+            names = self.parameter_names()
+        return [SimpleValue(em.constant(name, place)) for name in names]
 
     def as_tuple(self, place: SourceRange, em: Emitter, count: int | None = None) -> list[Sugared]:
         return self.iter(place, em).as_tuple(place, em, count)
@@ -250,6 +256,13 @@ class ModuleValue(Sugared):
             return self.child(em, names[key])
         if kind == "parameters":
             return self.iter(place, em).getitem(place, em, index, hint)
+        if kind == "parameter dict":
+            names = self.parameter_names()
+            if not isinstance(key, str):
+                fail_at(place, "Unable to extract string literal index of a ParameterDict")
+            if key not in names:
+                fail_at(place, f"Key Error, {key}")
+            return self.parameter_values(em)[names.index(key)]
         if kind == "dict":
             if not isinstance(key, str) and isinstance(hint, InterfaceType):
                 return self.any_item(place, em, index, hint)
@@ -281,7 +294,7 @@ class ModuleValue(Sugared):
     def container_method(self, place: SourceRange, em: Emitter, name: str) -> Sugared | None:
         """`items`, `keys`, `values` of containers, `children` and the like of any module."""
         kind = self.concrete.container
-        if kind == "dict" and name in ("keys", "values", "items"):
+        if kind in ("dict", "parameter dict") and name in ("keys", "values", "items"):
             return Listing(lambda: self.listing(place, em, name))
         if name in ("children", "named_children") and name not in vars(self.concrete.python_class):
             word = "values" if name == "children" else "items"
@@ -292,7 +305,11 @@ class ModuleValue(Sugared):
 
     def listing(self, place: SourceRange, em: Emitter, word: str) -> Sugared:
         keys = self.names(place, em) if word != "values" else []
-        values = self.children_values(place, em) if word != "keys" else []
+        values: list[Sugared] = []
+        if word != "keys" and self.concrete.container == "parameter dict":
+            values = self.parameter_values(em)
+        elif word != "keys":
+            values = self.children_values(place, em)
         if word == "keys":
             return SugaredTuple(keys)
         if word == "values":

@@ -32,7 +32,7 @@ from rushlight.jit.scripting.ignoring import is_exported, is_ignored, is_unused
 from rushlight.jit.scripting.library import layer_forms, layer_methods, overloaded_methods
 from rushlight.jit.scripting.modulevalues import ModuleValue
 from rushlight.jit.scripting.resolving import Resolver, resolver_of
-from rushlight.jit.scripting.sources import SourceText
+from rushlight.jit.scripting.sources import SourceText, indentation_of
 from rushlight.jit.unit import (
     PYTHON_UNIT,
     CompilationUnit,
@@ -40,7 +40,7 @@ from rushlight.jit.unit import (
     Instance,
     without_mangles,
 )
-from rushlight.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
+from rushlight.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import is_lazy
 
@@ -57,7 +57,7 @@ class Concrete:
     reference: Any
     facts: Attributes
     children: dict[str, Concrete] = field(default_factory=dict)
-    # "list", "dict", "parameters" or "".
+    # "list", "dict", "parameters", "parameter dict" or "".
     container: str = ""
     hooks: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []))
     # Python function of a hook -> the compiled one.
@@ -151,7 +151,7 @@ class Concrete:
 
     def define(self, text: str, resolver: Resolver, source: SourceText | None = None) -> list[str]:
         """Methods from source text."""
-        source = source or SourceText(text)
+        source = source or SourceText(text, indentation=indentation_of(text))
         names = []
         for node in parse_text(source).body:
             assert isinstance(node, ast.FunctionDef)
@@ -279,7 +279,7 @@ class Building:
         concrete = self.concrete_of(module)
         made = self.made[id(module)] = Instance(concrete.type)
         facts = read_attributes(module)
-        made.values.update(facts.values)
+        made.values.update(facts.held())
         for name, child in module._modules.items():
             made.values[name] = None if child is None else self.instance_of(child)
         return made
@@ -298,6 +298,7 @@ CONTAINERS = {
     "list": (ModuleList, Sequential),
     "dict": (ModuleDict,),
     "parameters": (ParameterList,),
+    "parameter dict": (ParameterDict,),
 }
 
 
@@ -340,10 +341,8 @@ def define_container_methods(concrete: Concrete) -> None:
         return
     texts = {"__len__": f"def __len__(self):\n    return {len(module)}\n"}
     if isinstance(module, ModuleDict):
-        keys = repr(list(module.keys()))
-        texts["__contains__"] = (
-            f"def __contains__(self, key: str):\n    return str(key) in {keys}\n"
-        )
+        answer = f"str(key) in {list(module.keys())!r}" if len(module) else "False"
+        texts["__contains__"] = f"def __contains__(self, key: str):\n    return {answer}\n"
     for name, text in texts.items():
         if name not in concrete.type.methods:
             concrete.define(text, Resolver({}))
@@ -396,7 +395,9 @@ def copy_python_members(module: Any, made: Any, building: Building) -> None:
     for name in dir(cls):
         target = inspect.getattr_static(cls, name, None)
         if inspect.isfunction(target) and (is_ignored(target) or is_unused(target)):
-            fields[name] = target.__get__(made)
+            # A method may have been set on the module itself.
+            own = getattr(getattr(module, name), "__func__", target)
+            fields[name] = own.__get__(made)
 
 
 def check_module_initialized(module: Any) -> None:

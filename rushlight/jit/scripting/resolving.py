@@ -14,6 +14,7 @@ import math
 import types
 import warnings
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, MutableMapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, get_args
@@ -395,6 +396,8 @@ def sugared_class(cls: Any, place: SourceRange, em: Emitter) -> Sugared:
         return EnumClass(enum_type(cls))
     if is_named_tuple(cls):
         return TupleConstructor(named_tuple_type(cls))
+    if cls is OrderedDict:
+        return SpecialForm("dict")
     if cls in (int, float, bool, complex, str):
         return LANGUAGE[cls.__name__]()
     if cls is device:

@@ -203,3 +203,9 @@ def chain_text() -> str:
             f"{highlighted(caller.place())}"
         )
     return text
+
+
+def indentation_of(text: str) -> int:
+    """How far the first line that says something is set in."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    return len(first) - len(first.lstrip())

@@ -11,7 +11,7 @@ from rushlight.jit.scripting.frontend import Parsed, check_function, parse_text
 from rushlight.jit.scripting.functions import define_function
 from rushlight.jit.scripting.recursive import default_values
 from rushlight.jit.scripting.resolving import Resolver
-from rushlight.jit.scripting.sources import SourceText
+from rushlight.jit.scripting.sources import SourceText, indentation_of
 from rushlight.jit.unit import Function
 
 
@@ -28,7 +28,7 @@ class CompilationUnit(unit.CompilationUnit):
         """Compiles the functions of a source text."""
         frame = sys._getframe(_frames_up + 1)
         scope = {**frame.f_globals, **frame.f_locals}
-        source = SourceText(lang)
+        source = SourceText(lang, indentation=indentation_of(lang))
         added: dict[str, Function] = {}
         resolver = Resolver({}, {})
         for node in parse_text(source).body:

@@ -13,6 +13,7 @@ from rushlight.jit.ir.graph import Value
 from rushlight.jit.ir.operators import overloads
 from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.types import (
+    BOOL,
     INT,
     STR,
     TENSOR,
@@ -199,12 +200,15 @@ class SimpleValue(Sugared):
             return found
         type_ = self.value.type()
         text = type_text(type_)
-        advice = " Did you forget to initialize an attribute in __init__()?"
-        fail_at(
-            place,
-            f"'{text}' object has no attribute or method '{name}'."
-            + advice * isinstance(type_, ClassType),
-        )
+        advice = ""
+        if isinstance(type_, ClassType):
+            advice = " Did you forget to initialize an attribute in __init__()?"
+            if name in type_.class_attributes:
+                advice = (
+                    f" '{name}' is defined as a class attribute which currently is not supported. "
+                    "Consider converting this to an instance attribute."
+                )
+        fail_at(place, f"'{text}' object has no attribute or method '{name}'.{advice}")
 
     def find_attr(self, place: SourceRange, em: Emitter, name: str) -> Sugared | None:
         value, type_ = self.value, self.value.type()
@@ -276,6 +280,12 @@ class SimpleValue(Sugared):
                     f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it "
                     "in __init__()?",
                 )
+            if em.graph.insertPoint().owningBlock() is not em.graph.block():
+                fail_at(
+                    place,
+                    "First assignment cannot be in a control-flow block. Initialize the field at "
+                    "the top level first",
+                )
             type_.attributes[name] = expected = value.type()
         value = em.convert(place, expected, value)
         if not value.type().isSubtypeOf(expected):
@@ -292,7 +302,10 @@ class SimpleValue(Sugared):
     ) -> Sugared:
         type_ = self.value.type()
         if isinstance(type_, ClassType | InterfaceType):
-            return self.attr(place, em, "__call__").call(place, em, args, kwargs, binders)
+            name = "__call__"
+            if type_.is_module and name not in type_.methods:
+                name = "forward"
+            return self.attr(place, em, name).call(place, em, args, kwargs, binders)
         fail_at(place, f"cannot call a {self.kind()}")
 
     def iter(self, place: SourceRange, em: Emitter) -> Sugared:
@@ -354,6 +367,10 @@ def class_attr(
         return SimpleValue(em.constant(type_.constants[name], place))
     if name in type_.static_methods:
         return FunctionValue([type_.static_methods[name]])
+    if name in type_.unused:
+        from rushlight.jit.scripting.ignoring import UnusedFunction
+
+        return UnusedFunction(type_.unused[name], type_)
     return None
 
 
@@ -475,8 +492,9 @@ class MagicMethod(Sugared):
         if args:
             owner = args[0].value
             type_ = owner.type()
-            if isinstance(type_, ClassType) and self.name in type_.methods:
-                return MethodValue(owner, [self.name]).call(place, em, args[1:], kwargs, binders)
+            if isinstance(type_, ClassType) and (not type_.is_module or self.name in type_.methods):
+                method = SimpleValue(owner).attr(place, em, self.name)
+                return method.call(place, em, args[1:], kwargs, binders)
         return self.base.call(place, em, args, kwargs, binders)
 
 
@@ -505,6 +523,11 @@ class CastValue(Sugared):
     ) -> Sugared:
         if len(args) == 1 and not kwargs and args[0].value.type().isSubtypeOf(self.type):
             return SimpleValue(args[0].value)
+        if self.type is BOOL and len(args) == 1 and not kwargs:
+            value = args[0].value
+            if isinstance(value.type(), ListType | DictType | StringType):
+                length = em.builtin(place, "aten::len", [value])
+                return SimpleValue(em.builtin(place, "aten::gt", [length, em.constant(0, place)]))
         return self.base.call(place, em, args, kwargs, binders)
 
 

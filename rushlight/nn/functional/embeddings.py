@@ -33,6 +33,8 @@ def embedding(
     sparse: bool = False,
 ) -> Any:
     """The rows of `weight` that `input` names."""
+    if weight.dim() != 2:
+        raise RuntimeError("'weight' must be 2-D")
     row = padding_row(padding_idx, weight.shape[0], "Padding_idx")
     padding_idx = -1 if row is None else row
     if max_norm is not None:

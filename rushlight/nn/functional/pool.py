@@ -119,6 +119,11 @@ def max_unpool(count: int) -> Any:
         kernel = per_dim(kernel_size, count)
         steps = kernel if stride is None else per_dim(stride, count)
         widths = per_dim(padding, count)
+        if {len(kernel), len(steps), len(widths)} != {count}:
+            raise RuntimeError(
+                f"max_unpool{count}d: kernel_size, stride and padding need {count} numbers each, "
+                f"got {kernel}, {steps} and {widths}"
+            )
         sizes = unpooled_size(input, kernel, steps, widths, output_size)
         if count == 3:
             return functions.max_unpool3d(input, indices, sizes, steps, widths)

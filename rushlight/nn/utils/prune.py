@@ -208,25 +208,59 @@ class Identity(BasePruningMethod):
         return super().apply(module, name)
 
 
+def check_amount(amount: Any) -> None:
+    if not isinstance(amount, Real):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    if amount < 0 or (not isinstance(amount, Integral) and amount > 1.0):
+        raise ValueError(
+            f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
+            "integer"
+        )
+
+
+def count_to_prune(amount: Any, tensor_size: int) -> Any:
+    """How many of so many elements an amount, a number of them or a fraction, stands for."""
+    return amount if isinstance(amount, Integral) else round(amount * tensor_size)
+
+
+def check_count(amount: Any, tensor_size: int) -> None:
+    if isinstance(amount, Integral) and amount > tensor_size:  # type: ignore[operator]
+        raise ValueError(
+            f"amount={amount} should be smaller than the number of parameters to prune="
+            f"{tensor_size}"
+        )
+
+
+def check_structured(t: Any) -> None:
+    if t.dim() <= 1:
+        raise ValueError(
+            "Structured pruning can only be applied to multidimensional tensors. Found tensor "
+            f"of shape {t.shape} with {t.dim()} dims"
+        )
+
+
+def check_dim(t: Any, dim: int) -> None:
+    if dim >= t.dim():
+        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def norms_along(t: Any, n: Any, dim: int) -> Any:
+    """The n-norm of each channel along a dim."""
+    others = list(range(t.dim()))
+    del others[dim]
+    return t.norm(p=n, dim=others)
+
+
 class ByAmount(BasePruningMethod):
     """A method that prunes a number, or a fraction, of elements or channels."""
 
     def __init__(self, amount: Any) -> None:
-        if not isinstance(amount, Real):
-            raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-        if amount < 0 or (not isinstance(amount, Integral) and amount > 1.0):
-            raise ValueError(
-                f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
-                "integer"
-            )
+        check_amount(amount)
         self.amount = amount
 
     def count_of(self, size: int) -> int:
-        count = self.amount if isinstance(self.amount, Integral) else round(self.amount * size)
-        if count > size:
-            raise ValueError(
-                f"amount={count} should be smaller than the number of parameters to prune={size}"
-            )
+        count = count_to_prune(self.amount, size)
+        check_count(count, size)
         return int(count)
 
 
@@ -283,13 +317,8 @@ class Structured(ByAmount):
         raise NotImplementedError(f"{type(self).__name__} has no kept")
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        if t.dim() <= 1:
-            raise ValueError(
-                "Structured pruning can only be applied to multidimensional tensors. Found tensor "
-                f"of shape {t.shape} with {t.dim()} dims"
-            )
-        if self.dim >= t.dim():
-            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
+        check_structured(t)
+        check_dim(t, self.dim)
         size = t.shape[self.dim]
         count = self.count_of(size)
         if count == 0:
@@ -326,9 +355,7 @@ class LnStructured(Structured):
         self.dim = dim
 
     def kept(self, t: Any, size: int, count: int) -> Any:
-        others = list(range(t.dim()))
-        del others[self.dim]
-        return t.norm(p=self.n, dim=others).topk(size - count).indices
+        return norms_along(t, self.n, self.dim).topk(size - count).indices
 
     @classmethod
     def apply(  # type: ignore[override]

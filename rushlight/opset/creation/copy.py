@@ -423,6 +423,8 @@ def legacy_dtype(given: Any) -> Any:
         found = getattr(given, "dtype", None)
         if isinstance(found, dtypes.dtype):
             return found
+        if given is Tensor:
+            return dtypes.get_default_dtype()
         raise ValueError(f"invalid type: '{given.__name__}'")
     if isinstance(given, str):
         for dtype in dtypes.ALL:

@@ -37,7 +37,7 @@ from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.creation.copy import layouts, preserved
 from rushlight.opset.kinds import CREATION, Spec, refuse_device, refuse_layout
 from rushlight.opset.registry import composite, find, op, packet
-from rushlight.opset.results import shell_of
+from rushlight.opset.results import check_bytes, shell_of
 from rushlight.opset.rules import late, sample
 
 # Public functions of torch that are written in Python here.
@@ -162,7 +162,11 @@ def factory(name: str, shortcut: Any = None, method: bool = False) -> Any:
                 if takes_device and kwargs.get("device") is None and kwargs.get("out") is None:
                     kwargs["device"] = state.default_device or devices.cpu
         elif shortcut is not None:
-            result = shortcut(args, kwargs)
+            try:
+                result = shortcut(args, kwargs)
+            except (MemoryError, ValueError):
+                # No memory: the general way fails with torch's words.
+                result = None
             if result is not None:
                 return result
         if "names" in kwargs:
@@ -329,9 +333,10 @@ full_op.samples = lambda make: sample_sizes(make, 1)
 
 
 def fresh_strided(sizes: Any, strides: Any, dtype: dtype) -> Any:
+    extent = geometry.storage_extent(sizes, strides, 0)
+    check_bytes((extent,), dtype.itemsize)
     if strides == geometry.contiguous_strides(sizes):
         return wrap(unwritten_array(sizes, dtype), dtype)
-    extent = geometry.storage_extent(sizes, strides, 0)
     storage = Storage(unwritten_array(extent, dtype).view(np.uint8))
     result = wrap_strided(alias_array(storage, dtype, sizes, strides, 0), dtype, storage)
     if extent == 0:
@@ -451,7 +456,7 @@ def like_spec(
 
 empty_like_op = op(
     f"empty_like(Tensor self, *, {LIKE}) -> Tensor",
-    sparse=late("sparse.shape:zeros_like"),
+    sparse=late("sparse.shape:empty_like"),
     kind=CREATION,
     unwritten=True,
     method=False,
@@ -461,6 +466,7 @@ empty_like_op = op(
 )
 ones_like_op = op(
     f"ones_like(Tensor self, *, {LIKE}) -> Tensor",
+    sparse=late("sparse.shape:ones_like"),
     fill=1,
     kind=CREATION,
     method=False,
@@ -471,6 +477,7 @@ ones_like_op = op(
 )
 full_like_op = op(
     f"full_like(Tensor self, Scalar fill_value, *, {LIKE}) -> Tensor",
+    sparse=late("sparse.shape:full_like"),
     fill="fill_value",
     kind=CREATION,
     method=False,

@@ -34,7 +34,7 @@ from rushlight.opset.creation.create import (
 )
 from rushlight.opset.kinds import RANDOM, Spec
 from rushlight.opset.registry import find, mutation, op
-from rushlight.opset.rules import not_differentiable, sample
+from rushlight.opset.rules import late, not_differentiable, sample
 
 # Public functions of torch that are written in Python here.
 TORCH_NAMES = (
@@ -124,6 +124,7 @@ def sized_family(name: str, draw: Any) -> None:
     )
     op(
         f"{name}_like(Tensor self, *, {LIKE}) -> Tensor",
+        sparse=late(f"sparse.shape:{name}_like"),
         kind=RANDOM,
         method=False,
         layout="shape",
@@ -488,6 +489,7 @@ def plain_geometry(self: Any, *rest: Any) -> Any:
 
 bernoulli = op(
     f"bernoulli(Tensor self, {GENERATOR}",
+    out_casts=True,
     may_raise=True,
     errors=lambda make: [
         (NotImplementedError, (make.ints(2, low=2),)),

@@ -51,13 +51,16 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     (tensor([1]), tensor([1]))
     """
     if not isinstance(indices, Tensor) or indices.dtype.category != dtypes.INTEGER:
-        raise ValueError(
-            "expected 'indices' to be an integer tensor, but got "
+        raise TypeError(
+            "expected 'indices' to be integer dtype, but got "
             f"{indices.dtype if isinstance(indices, Tensor) else type(indices).__name__}"
         )
+    if isinstance(shape, Tensor):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    if any(not hasattr(size, "__index__") for size in sizes):
-        raise TypeError(f"expected 'shape' to be int or a sequence of ints, but got {shape!r}")
+    for size in sizes:
+        if not hasattr(size, "__index__"):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     steps = contiguous_strides(sizes)

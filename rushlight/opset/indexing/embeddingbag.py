@@ -33,8 +33,9 @@ BACKWARD = (
 
 def check_bag(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_weights: Any) -> None:
     if indices.dim() != 1:
+        allowed = "1D" if indices.dim() == 2 else "1D or 2D"
         raise RuntimeError(
-            f"input has to be a 1D Tensor, but got Tensor of dimension {indices.dim()}"
+            f"input has to be a {allowed} Tensor, but got Tensor of dimension {indices.dim()}"
         )
     if offsets.dim() != 1:
         raise RuntimeError(
@@ -65,6 +66,14 @@ def check_bag(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_wei
             raise RuntimeError(
                 "embedding_bag: If per_sample_weights is defined, it must have the same shape as "
                 "the input"
+            )
+        if per_sample_weights._dtype is not weight._dtype:
+            raise RuntimeError(
+                "Expected tensor for argument #1 'weight' to have the same type as tensor for "
+                "argument #1 'per_sample_weights'; but type "
+                f"torch.{weight._dtype.legacy_tensor_name} does not equal "
+                f"torch.{per_sample_weights._dtype.legacy_tensor_name} (while checking arguments "
+                "for embedding_bag)"
             )
 
 

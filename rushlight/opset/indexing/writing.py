@@ -343,9 +343,16 @@ def _(self: Any, dim: int, index: Any, source: Any) -> None:
     check_vector_index("index_add", self, dim, index, source)
 
 
+def has_no_rows(array: Any) -> bool:
+    """torch: nothing is written to a tensor without elements, and no position is looked at."""
+    return array.ndim > 1 and not array.size
+
+
 @index_add.kernel
 def _(xp: Any, self: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
     index = index.reshape(-1)
+    if has_no_rows(self):
+        return
     if self.ndim <= 1:
         check_bounds(index, self.size, IndexError, "index out of range in self")
     else:
@@ -436,6 +443,8 @@ def _(self: Any, dim: int, index: Any, source: Any) -> None:
 
 @index_copy.kernel
 def _(xp: Any, self: Any, dim: int, index: Any, source: Any) -> None:
+    if has_no_rows(self):
+        return
     dim %= max(self.ndim, 1)
     size = self.shape[dim] if self.ndim else 1
     text = f"index_copy_(): index {{index}} is out of bounds for dimension {dim} with size {{size}}"
@@ -479,6 +488,8 @@ def check_fill(self: Any, dim: int, index: Any, value: Any) -> None:
 
 
 def fill_rows(xp: Any, self: Any, dim: int, index: Any, value: Any) -> None:
+    if has_no_rows(self):
+        return
     if isinstance(value, ndarray):
         value = value.item()
     index = index.reshape(-1)

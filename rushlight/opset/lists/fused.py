@@ -18,6 +18,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, refuse
 from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.opset.derived import MUTATION
+from rushlight.opset.heavy import heavy_kernels
 from rushlight.opset.kinds import OPAQUE, Spec, tensors_in
 from rushlight.opset.large import Steps
 from rushlight.opset.lists.foreach import write_quietly, writes_lists
@@ -372,6 +373,34 @@ def adam_samples(overload: str) -> Any:
 # -- sgd and adagrad -------------------------------------------------------------------------------
 
 
+def native_sgd(
+    self: list[Any], grads: list[Any], buffers: list[Any], decay: float, momentum: float,
+    rate: float, dampening: float, nesterov: bool,
+) -> bool:  # fmt: skip
+    """Take the whole step by native code; False where it is not taken."""
+    columns = [
+        [tensor._array for tensor in column]
+        for column in ([self, grads, buffers] if momentum else [self, grads])
+    ]
+    size = sum([array.size for array in columns[0]])
+    native = heavy_kernels(4 * size, *[array for column in columns for array in column])
+    if native is None:
+        return False
+    for column, is_written in zip(columns, (True, False, True), strict=False):
+        for array, first in zip(column, columns[0], strict=True):
+            flags = array.flags
+            if not flags.c_contiguous or array.size != first.size or not first.size:
+                return False
+            if is_written and not flags.writeable:
+                return False
+    values, *rest = columns
+    found: bool = native.descend(
+        values, rest[0], rest[1] if momentum else None, decay, momentum, 1 - dampening, nesterov,
+        rate,
+    )  # fmt: skip
+    return found
+
+
 def sgd_kernel(
     self: Any, grads: Any, momentum_buffer_list: Any, weight_decay: float, momentum: float, lr: Any,
     dampening: float, nesterov: bool, maximize: bool, is_first_step: bool, grad_scale: Any,
@@ -382,6 +411,10 @@ def sgd_kernel(
         return
     rate = number(lr)
     scale = None if grad_scale is None else number(grad_scale)
+    if scale is None and not maximize and not is_first_step:
+        numbers = (weight_decay, momentum, rate, dampening, nesterov)
+        if native_sgd(self, grads, momentum_buffer_list, *numbers):
+            return
     columns = [self, grads, momentum_buffer_list or None]
     changes = (True, scale is not None, True)
     first, second = Scratch(), Scratch()

@@ -15,6 +15,7 @@ from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, REARRANGEMENT, Spec
+from rushlight.opset.large import flipped
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, late, linear_in, sample
 from rushlight.opset.view.view import unsafe_view
@@ -575,11 +576,7 @@ def _(self: Any, dims: Any) -> Any:
 
 @flip.kernel
 def _(xp: Any, self: Any, dims: Any) -> Any:
-    wrapped = geometry.wrap_dims(dims, self.ndim)
-    place = [slice(None)] * self.ndim
-    for dim in wrapped if self.ndim else ():
-        place[dim] = slice(None, None, -1)
-    return self[tuple(place)].copy()
+    return flipped(self, geometry.wrap_dims(dims, self.ndim) if self.ndim else ())
 
 
 flip.samples = lambda make: [
@@ -635,6 +632,8 @@ def _(self: Any, shifts: Any, dims: Any) -> Any:
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
+    if not sizes and dims:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     wrapped = [geometry.wrap_dim(dim, len(sizes)) for dim in dims]
     if any(geometry.is_size(size, 0) for size in sizes):
         return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
@@ -713,7 +712,11 @@ def _(self: Any, k: int, dims: Any) -> Any:
 @rot90.kernel
 def _(xp: Any, self: Any, k: int, dims: Any) -> Any:
     turns, first, second = rotation(self.ndim, k, dims)
-    return xp.rot90(self, turns, (first, second))
+    if turns == 0:
+        return self.copy()
+    if turns == 2:
+        return flipped(self, (first, second))
+    return flipped(self, (second if turns == 1 else first,)).swapaxes(first, second)
 
 
 rot90.samples = lambda make: [

@@ -170,13 +170,17 @@ class Paths:
 # -- ops -------------------------------------------------------------------------------------------
 
 
-def given(lengths: Any) -> Any:
+def given(lengths: Any, name: str) -> Any:
     """Lengths as ints, which the size of the paths follows from; None where nobody knows."""
     if not isinstance(lengths, Tensor):
         return [int(length) for length in lengths]
-    if lengths._dtype.category >= dtypes.FLOAT:
-        raise RuntimeError("input_lengths must be integral")
+    check_integral(lengths._dtype, name)
     return None if lengths._array is None else values_of(lengths).reshape(-1).tolist()
+
+
+def check_integral(dtype: Any, name: str) -> None:
+    if dtype.category >= dtypes.FLOAT or dtype is dtypes.bool_:
+        raise RuntimeError(f"{name} must be integral")
 
 
 def as_given(kind: str, make: Any, *values: int) -> Any:
@@ -225,7 +229,10 @@ def define_loss(overload: str, kind: str, node_index: int, tags: tuple[Any, ...]
         log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int,
         zero_infinity: bool,
     ) -> Any:  # fmt: skip
-        inputs, ends = given(input_lengths), given(target_lengths)
+        inputs, ends = (
+            given(input_lengths, "input_lengths"),
+            given(target_lengths, "target_lengths"),
+        )
         if inputs is None or ends is None:
             longest = unknown_size(record, "the length of the longest target")
         else:
@@ -243,8 +250,9 @@ def define_loss(overload: str, kind: str, node_index: int, tags: tuple[Any, ...]
         xp: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int,
         zero_infinity: bool,
     ) -> Any:  # fmt: skip
-        if getattr(input_lengths, "dtype", None) is not None and input_lengths.dtype.kind == "f":
-            raise RuntimeError("input_lengths must be integral")
+        for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
+            if isinstance(lengths, np.ndarray):
+                check_integral(dtypes.from_numpy(lengths.dtype), name)
         inputs, ends = as_lengths(input_lengths).tolist(), as_lengths(target_lengths).tolist()
         given = [dtypes.from_numpy(array.dtype) for array in (log_probs, targets)]
         check(log_probs.shape, given[0], targets.shape, given[1], inputs, ends, blank)

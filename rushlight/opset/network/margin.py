@@ -130,7 +130,9 @@ def multi_margin_loss(
     if weight is not None:
         gaps = gaps * weight.gather(0, labels).unsqueeze(1)
     losses = gaps.scatter(1, chosen, 0).sum(1) / classes
-    return apply_reduction(losses.squeeze(0) if single and reduction == NONE else losses, reduction)
+    # torch: the target tells whether there is a batch.
+    alone = reduction == NONE and target.dim() == 0
+    return apply_reduction(losses.squeeze(0) if alone else losses, reduction)
 
 
 @multi_margin_loss.samples
@@ -152,6 +154,11 @@ def _(make: Any) -> Any:
     function=None,
 )
 def multilabel_margin_loss(self: Any, target: Any, reduction: int) -> Any:
+    if self.dim() > 2 or (self.dim() and geometry.is_size(self.shape[-1], 0)):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+            f"{geometry.show(self.shape)}"
+        )
     if not geometry.same_sizes(tuple(self.shape), tuple(target.shape)):
         raise RuntimeError(
             f"inconsistent target size: {geometry.show(target.shape)} for input of size: "

@@ -14,7 +14,10 @@ import numpy as np
 from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
+from rushlight.core.levels import Level
 from rushlight.core.op import Tag
+from rushlight.core.state import LOCAL
 from rushlight.core.tensor import strides_of
 from rushlight.opset.heavy import heavy_kernels
 from rushlight.opset.kinds import OPAQUE, Spec
@@ -171,10 +174,22 @@ def _(
     dtype = statistics_dtype(input, weight, bias, running_mean, running_var)
     saved = (channels,) if training else (0,)
     return (
-        Spec(input.shape, input._dtype, suggested(input, input.shape)),
+        Spec(input.shape, input._dtype, strides_of_batch(input)),
         Spec(saved, dtype),
         Spec(saved, dtype),
     )
+
+
+def strides_of_batch(input: Any) -> Any:
+    """torch: of an input that is contiguous in both formats strides of size one say nothing."""
+    sizes, strides = tuple(input.shape), strides_of(input)
+    if geometry.is_contiguous(sizes, strides):
+        return geometry.strides_for_memory_format(sizes, contiguous_format)
+    if geometry.is_channels_last(sizes, strides):
+        return geometry.strides_for_memory_format(sizes, channels_last)
+    if geometry.is_channels_last_3d(sizes, strides):
+        return geometry.strides_for_memory_format(sizes, channels_last_3d)
+    return suggested(input, sizes)
 
 
 @native_batch_norm.kernel
@@ -428,8 +443,19 @@ def instance_norm(
     for running, each in ((running_mean, repeated[2]), (running_var, repeated[3])):
         if running is not None and use_input_stats:
             assert each is not None
-            running.copy_(each.view((batch, channels)).mean(0))
+            keep_statistics(running, each.view((batch, channels)).mean(0))
     return result.view(sizes)
+
+
+def keep_statistics(running: Any, found: Any) -> None:
+    """Write to running statistics, below all levels of derivatives that do not know them: nothing
+    is differentiated through them."""
+    levels = LOCAL.state.transforms
+    level = levels[-1] if levels else None
+    if isinstance(level, Level) and not level.is_own(running):
+        level.run(keep_statistics, running, level.lower(found))
+    else:
+        running.copy_(found)
 
 
 instance_norm.samples = lambda make: [

@@ -263,6 +263,7 @@ def softmax_pair(name: str) -> None:
         f"{name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
         samples=public_samples,
         out_name="int_out",
+        exact_out=True,
     )
     def public(self: Any, dim: int, dtype: Any) -> Any:
         return getattr(aten, f"_{name}")(self if dtype is None else self.to(dtype), dim, False)

@@ -26,12 +26,14 @@ def element_method(name: str, others: int) -> None:
 
     def method(self: Any, *args: Any) -> Any:
         *tensors, function = args
-        if len(tensors) != others or not callable(function):
+        if not callable(function):
+            raise TypeError(f"{type(function).__name__!r} object is not callable")
+        if len(tensors) != others:
             raise TypeError(
                 f"{name}() takes {others} tensors and a callable, but got "
                 f"({', '.join([type(value).__name__ for value in args])})"
             )
-        if self.requires_grad:
+        if any(tensor.requires_grad for tensor in (self, *tensors)):
             raise RuntimeError(
                 f"Can't call {name}() on Variable that requires grad. Use "
                 f"var.detach().{name}() instead."

@@ -20,7 +20,7 @@ from rushlight.opset.kinds import Spec
 from rushlight.opset.pointwise.arithmetic import is_float, is_inexact, one_operand
 from rushlight.opset.pointwise.comparison import no_gradient
 from rushlight.opset.registry import composite, op, pointwise
-from rushlight.opset.rules import conj, sample
+from rushlight.opset.rules import conj, late, sample
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -93,6 +93,7 @@ threshold = activation(
 )
 threshold_backward = backward_op(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+    sparse=late("sparse.math:threshold_backward"),
     scalar=lambda m, grad, x, threshold: m.zero_where(m.less_equal(x, threshold), grad),
     cast_scalars=(2,),
     dtypes=lambda dtype: dtype.category in (INTEGER, FLOAT),

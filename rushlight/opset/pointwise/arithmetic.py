@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.arrays.numpy_ import MATH
 from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import try_function_override
@@ -21,6 +22,7 @@ from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
 from rushlight.opset.elementwise import INT_TO_FLOAT, NARROW, PAIRS
 from rushlight.opset.exposure import method_alias
+from rushlight.opset.large import remainders
 from rushlight.opset.registry import alias, composite, pointwise
 from rushlight.opset.rules import conj, late, sample
 from rushlight.symbolic.numbers import SymFloat, SymInt
@@ -279,10 +281,23 @@ def rounds_on_the_way(args: tuple[Any, ...]) -> bool:
     return args[2] is not None and is_wide(args[1])
 
 
+def by_remainders(name: str) -> Any:
+    """The text of a division that is exact by its remainder."""
+
+    def text(m: Any, x: Any, y: Any) -> Any:
+        found = remainders(name, x, y) if m is MATH else None
+        return getattr(m, name)(x, y) if found is None else found
+
+    return text
+
+
+floor_text = by_remainders("floor_divide")
+
+
 def quotient_text(m: Any, x: Any, y: Any, rounding_mode: Any) -> Any:
     if rounding_mode is None:
         return m.divide(x, y)
-    return m.floor_divide(x, y) if rounding_mode == "floor" else m.trunc_divide(x, y)
+    return floor_text(m, x, y) if rounding_mode == "floor" else m.trunc_divide(x, y)
 
 
 pointwise(
@@ -365,8 +380,9 @@ def divides_integers(first: Any, second: Any) -> bool:
 
 floor_divide = pointwise(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
+    sparse=late("sparse.math:floor_divide"),
     may_raise=divides_integers,
-    scalar=lambda m, x, y: m.floor_divide(x, y),
+    scalar=floor_text,
     exact_scalars=True,
     native_halves=lambda args: is_wide(args[1]),
     numbers="any",
@@ -387,6 +403,7 @@ floor_divide = pointwise(
 )
 pointwise(
     "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+    sparse=late("sparse.math:floor_divide"),
     scalar=floor_divide.options["scalar"],
     exact_scalars=True,
     node="NotImplemented",
@@ -401,7 +418,7 @@ remainder = pointwise(
     "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
     may_raise=divides_integers,
     errors=lambda make: [(RuntimeError, (make.ints(2, low=1), make.ints(2, high=0)))],
-    scalar=lambda m, x, y: m.remainder(x, y),
+    scalar=by_remainders("remainder"),
     numbers=False,
     dtypes=is_number_type,
     node_index=1,
@@ -438,7 +455,7 @@ pointwise(
 fmod = pointwise(
     "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
     may_raise=divides_integers,
-    scalar=lambda m, x, y: m.fmod(x, y),
+    scalar=by_remainders("fmod"),
     numbers=False,
     dtypes=is_number_type,
     node_index=1,

@@ -11,6 +11,7 @@ from typing import Any
 
 from rushlight.base.errors import error
 from rushlight.core import geometry
+from rushlight.core.device import strided
 from rushlight.core.dtype import (
     BOOL,
     COMPLEX,
@@ -293,9 +294,18 @@ log2 = floating(
 log10 = floating(
     "log10", lambda grad, self: grad / (conj(self) * LN10), domain=(0.25, None), on_lists=True
 )
+
+
+def log1p_grad(grad: Any, self: Any) -> Any:
+    if self.layout is strided:
+        return grad / conj(self + 1)
+    # A sum with one is dense; a product with a sparse gradient has its pattern.
+    return grad * conj(self.to_dense() + 1).reciprocal()
+
+
 log1p = floating(
     "log1p",
-    lambda grad, self: grad / conj(self + 1),
+    lambda grad, self: log1p_grad(grad, self),
     domain=(-0.5, None),
     zero_preserving=True,
     on_lists=True,
@@ -608,7 +618,7 @@ pointwise(
 
 
 def check_ldexp(common: dtype, args: tuple[Any, ...]) -> None:
-    if args[1]._dtype.category == BOOL and args[0]._dtype.category >= FLOAT:
+    if args[1]._dtype.category == BOOL and args[0]._dtype.category == FLOAT:
         raise unsupported("ldexp_cpu_exp", args[1]._dtype)
 
 

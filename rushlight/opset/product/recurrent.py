@@ -179,7 +179,8 @@ class Layer:
         else:
             slopes = self.plain_slopes(output, grad, wide)
             own = slopes
-        slopes, own = slopes.reshape(-1, GATES[self.mode] * size), own.reshape(len(own), -1)
+        width = GATES[self.mode] * size
+        slopes, own = slopes.reshape(-1, width), own.reshape(-1, width)
         biases = (None, None)
         if self.input_bias is not None:
             biases = slopes.sum(axis=0), own.sum(axis=0)
@@ -223,7 +224,7 @@ class Layer:
             np.multiply(factors[start:stop], inner[:, None], slopes[start:stop, :3])
             np.multiply(part, into_leave[start:stop], slopes[start:stop, 3])
             inner *= keep[start:stop]
-            part[...] = slopes[start:stop].reshape(count, -1) @ self.hidden_weight
+            part[...] = slopes[start:stop].reshape(count, 4 * size) @ self.hidden_weight
         return slopes
 
     def gru_slopes(self, space: Any, previous: Any, grad: Any, wide: list[Any]) -> tuple[Any, Any]:
@@ -243,7 +244,7 @@ class Layer:
             made = for_own[start:stop]
             made *= part[:, None]
             part *= update[start:stop]
-            part += made.reshape(count, -1) @ self.hidden_weight
+            part += made.reshape(count, 3 * size) @ self.hidden_weight
         slopes = for_own.copy()
         slopes[:, 2] = into_value
         return slopes, for_own

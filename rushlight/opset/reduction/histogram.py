@@ -6,6 +6,7 @@ dimension includes its right edge.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def check_edges(self: Any, bins: Any, weight: Any) -> None:
 
 def spaced_edges(self: Any, bins: Any, range: Any) -> list[Any]:
     """Edges at equal distances, within `range` or the extremes of each column."""
-    points = self.reshape(-1, self.shape[-1])
+    points = self.reshape(prod(self.shape[:-1]), self.shape[-1])
     found = []
     for at, count in enumerate(bins):
         own = None if range is None else range[2 * at : 2 * at + 2]

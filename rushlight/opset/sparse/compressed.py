@@ -28,6 +28,7 @@ from rushlight.opset.sparse.coo import (
     check_value_dtype,
     checked_device,
     coalesced,
+    converted,
     coo_sample,
     dense_of,
     index_array,
@@ -266,8 +267,20 @@ def to_compressed(self: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Ten
     start = batch_dims(self)
     check_block(f"to_{layout.name}", self.shape[start:], block)
     if start:
-        return compress(expanded(self), layout, block, dense_dims(self))
-    return coo_to_compressed(compressed_to_coo(self), layout, block)
+        made = compress(expanded(self), layout, block, dense_dims(self))
+    else:
+        made = coo_to_compressed(compressed_to_coo(self), layout, block)
+    return with_indices_like(made, self)
+
+
+def with_indices_like(made: Any, source: Any) -> Tensor:
+    """The tensor with indices in the dtype that those of another have."""
+    dtype = parts_of(source).plain._dtype
+    if dtype is dtypes.int64:
+        return made  # type: ignore[no-any-return]
+    parts = parts_of(made)
+    ends, plain = converted(parts.compressed, dtype), converted(parts.plain, dtype)
+    return sparse_tensor(made.layout, made.shape, Compressed(ends, plain, parts.values))
 
 
 def check_dense_dim(self: Any, layout: Any, dense_dim: Any) -> None:

@@ -330,14 +330,16 @@ def resized(self: Any, size: Any, sparse_dim: int, dense_dim: int, clear: bool) 
     keeps = dims(self) == (sparse_dim, dense_dim) and all(
         new >= old for new, old in zip(size, self.shape, strict=True)
     )
-    if not keeps or not geometry.same_sizes(
-        tuple(size[sparse_dim:]), tuple(self.shape[sparse_dim:])
-    ):
+    if not keeps:
         raise RuntimeError(
-            "sparse_resize_: changing the number of dims, shrinking a dim or growing a dense dim "
-            "of a non-empty sparse tensor is not supported; use sparse_resize_and_clear_"
+            "sparse_resize_: changing the number of dims or shrinking a dim of a non-empty sparse "
+            "tensor is not supported; use sparse_resize_and_clear_"
         )
-    made = make_coo(parts.indices, parts.values, size, parts.coalesced)
+    values = parts.values
+    if not geometry.same_sizes(tuple(size[sparse_dim:]), tuple(self.shape[sparse_dim:])):
+        # torch: the numbers stay in their order in memory, not at their places.
+        values = values.clone().resize_((values.shape[0], *size[sparse_dim:]))
+    made = make_coo(parts.indices, values, size, parts.coalesced)
     return replace_parts(self, made)
 
 

@@ -269,6 +269,8 @@ def check_coo_parts(indices: Any, values: Any, size: Any) -> None:
             "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = "
             f"{len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
         )
+    if geometry.numel(size) >= 2**63:
+        raise RuntimeError("numel: integer multiplication overflow")
     if indices.dim() != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
     check_nnz(indices, values)

@@ -20,6 +20,7 @@ from rushlight.core.op import refuse
 from rushlight.core.parts import parts_of
 from rushlight.core.promotion import DIM, WRAPPED, ZERO_DIM, result_type, scalar_dtype
 from rushlight.core.tensor import Tensor, values_of, wrap
+from rushlight.opset.pointwise.arithmetic import check_sub
 from rushlight.opset.registry import alias, find
 from rushlight.opset.rules import aten, conj, sample
 from rushlight.opset.sparse.compressed import (
@@ -30,6 +31,7 @@ from rushlight.opset.sparse.compressed import (
     expanded,
     is_compressed,
     to_compressed,
+    with_indices_like,
 )
 from rushlight.opset.sparse.convert import coo_of, looked_up
 from rushlight.opset.sparse.coo import (
@@ -111,10 +113,12 @@ def add(self: Any, other: Any, alpha: Any) -> Any:
         )
     if is_coo(self):
         return add_coo(self, other, alpha)
-    return restored(add_coo(coo_of(self), coo_of(other), alpha), self)
+    made = restored(add_coo(coo_of(self), coo_of(other), alpha), self)
+    return with_indices_like(made, self)
 
 
 def sub(self: Any, other: Any, alpha: Any) -> Any:
+    check_sub(common_dtype(self, other), (self, other, alpha))
     return add(self, other, -alpha)
 
 
@@ -123,15 +127,25 @@ def refuse_number(self: Any, other: Any, alpha: Any) -> Any:
 
 
 def rsub(self: Any, other: Any, alpha: Any) -> Any:
-    return add(other, self, -alpha)
+    return sub(other, self, alpha)
 
 
 def scaled(values: Any, alpha: Any) -> Any:
-    return values if alpha == 1 else (values * alpha).astype(values.dtype)
+    if alpha == 1:
+        return values
+    if values.dtype.kind == "u":
+        # Modulo what the dtype holds: -1 too is a factor.
+        alpha = values.dtype.type(alpha % (1 << 8 * values.dtype.itemsize))
+    return (values * alpha).astype(values.dtype)
 
 
 def add_coo(self: Any, other: Any, alpha: Any) -> Any:
     dtype = common_dtype(self, other)
+    if index_array(other).shape[1] == 0:
+        return with_values(self, converted(parts_of(self).values, dtype).clone())
+    if index_array(self).shape[1] == 0:
+        theirs = scaled(values_of(converted(parts_of(other).values, dtype)), alpha)
+        return with_values(other, dense_of(theirs.copy()))
     if sparse_dims(self) != sparse_dims(other):
         raise RuntimeError(
             "add: expected 'self' and 'other' to have the same number of sparse dimensions, got "
@@ -201,6 +215,10 @@ def mul(self: Any, other: Any) -> Any:
     if is_number(self):
         return over_values(other, lambda values, number: product(number, values), self, linear=True)
     if is_sparse(self) and is_sparse(other):
+        if not other.dim():
+            return over_values(self, product, dense_of(scattered(other)), linear=True)
+        if not self.dim():
+            return mul(other, self)
         return mul_sparse(self, other)
     sparse, dense = (self, other) if is_sparse(self) else (other, self)
     found = geometry.broadcast_shapes(tuple(sparse.shape), tuple(dense.shape))
@@ -244,6 +262,17 @@ def div(self: Any, other: Any, *rest: Any) -> Any:
     return over_values(self, divide, other, *rest, linear=not rest)
 
 
+def floor_divide(self: Any, other: Any) -> Any:
+    if not is_number(other):
+        raise RuntimeError(
+            "Sparse floor division requires a scalar or zero-dim dense tensor divisor (got shape "
+            f"{geometry.show(other.shape)} for divisor)"
+        )
+    if not is_sparse(self):
+        raise RuntimeError("Sparse floor division requires a sparse dividend")
+    return over_values(self, find("floor_divide").backend, other)
+
+
 def power(self: Any, exponent: Any) -> Any:
     if exponent == 0:
         raise error("RL0509", NotImplementedError, what="pow of a sparse tensor with exponent 0")
@@ -253,6 +282,14 @@ def power(self: Any, exponent: Any) -> Any:
 def map_values(op: Any, self: Any, *rest: Any) -> Any:
     """An op that maps zero to zero: only specified elements change."""
     return over_values(self, op.backend, *rest, linear=op.options["zero_preserving"] == "linear")
+
+
+def threshold_backward(grad: Any, self: Any, threshold: Any) -> Any:
+    """Of the gradient, what belongs to values above the threshold."""
+    passes = coalesced(coo_of(self))
+    above = values_of(parts_of(passes).values) > threshold
+    mask = with_values(passes, wrap(above.astype(self._dtype.np), self._dtype))
+    return restored(mul(coo_of(grad) if is_sparse(grad) else grad, mask), self)
 
 
 # -- matrix products -------------------------------------------------------------------------------
@@ -371,7 +408,7 @@ def bmm(self: Any, mat2: Any) -> Any:
         (batch * rows, batch * inner),
     )
     wide = int(mat2.shape[2])
-    factors = wrap(values_of(mat2).reshape(-1, wide), mat2._dtype)
+    factors = wrap(values_of(mat2).reshape(batch * int(mat2.shape[1]), wide), mat2._dtype)
     check_factors(flat, factors)
     product = sparse_times_dense(flat, factors._array)
     return wrap(product.reshape(batch, rows, wide), self._dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from rushlight.opset.sparse.compressed import (
     empty_compressed,
     flipped,
     is_compressed,
+    with_indices_like,
 )
 from rushlight.opset.sparse.convert import coo_of
 from rushlight.opset.sparse.coo import (
@@ -296,7 +298,8 @@ def emptied(self: Any, sizes: Any, dtype: Any) -> Any:
         return empty_coo(tuple(sizes), count, dtype)
     if batch_dims(self) or len(sizes) != self.dim():
         raise error("RL0511", NotImplementedError, layout=self.layout, size=list(sizes))
-    return empty_compressed(tuple(sizes), self.layout, dtype, block_sizes(self))
+    made = empty_compressed(tuple(sizes), self.layout, dtype, block_sizes(self))
+    return with_indices_like(made, self)
 
 
 def zero_in_place(self: Any) -> Any:
@@ -309,7 +312,45 @@ def zeros_like(self: Any, dtype: Any, layout: Any, device: Any, *rest: Any) -> A
         raise no_sparse_shells("zeros_like")
     if layout is devices.strided:
         return wrap(np.zeros(tuple(self.shape), result_dtype.np), result_dtype)
+    if layout not in (None, self.layout):
+        return emptied_in(layout, self, result_dtype)
     return emptied(self, self.shape, result_dtype)
+
+
+def emptied_in(layout: Any, like: Any, dtype: Any) -> Any:
+    """No element specified, in another sparse layout."""
+    sizes, dense = tuple(like.shape), dims(like)[1]
+    if layout is devices.sparse_coo:
+        return empty_coo(sizes, len(sizes) - dense, dtype)
+    block = block_sizes(like) if is_compressed(like) else (1, 1)
+    blocked = layout in (devices.sparse_bsr, devices.sparse_bsc)
+    if len(sizes) - dense != 2 or (blocked and block == (1, 1)):
+        raise error("RL0511", NotImplementedError, layout=layout, size=list(sizes))
+    return empty_compressed(sizes, layout, dtype, block if blocked else (1, 1))
+
+
+def empty_like(self: Any, dtype: Any, layout: Any, *rest: Any) -> Any:
+    if is_compressed(self) and layout in (None, self.layout):
+        return like_values("empty_like", self, dtype, layout, *rest)
+    return zeros_like(self, dtype, layout, *rest)
+
+
+def like_values(name: str, self: Any, *rest: Any) -> Any:
+    """`ones_like` and its kin: other values at the places of a compressed tensor."""
+    record = find(name)
+    # Behind these come the device, pinning and the memory format.
+    *given, layout = rest[:-3]
+    if layout is devices.strided:
+        return record.backend(wrap(np.zeros(tuple(self.shape), self._dtype.np), self._dtype), *rest)
+    if not is_compressed(self) or layout not in (None, self.layout):
+        raise error("RL0503", NotImplementedError, op=record.name(), layout=self.layout)
+    return with_values(self, record.backend(parts_of(self).values, *given, None, *rest[-3:]))
+
+
+ones_like = partial(like_values, "ones_like")
+full_like = partial(like_values, "full_like")
+rand_like = partial(like_values, "rand_like")
+randn_like = partial(like_values, "randn_like")
 
 
 def new_zeros(self: Any, size: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from rushlight.core import geometry, ports
 from rushlight.core.device import contiguous_format
 from rushlight.core.op import OpOverload
+from rushlight.opset import functions
 from rushlight.opset.kinds import REARRANGEMENT, VIEW, Spec, resolved
 from rushlight.opset.pointwise import complex as complexes
 from rushlight.opset.registry import composite, op
@@ -110,6 +111,9 @@ def narrow_copy(self: Any, dim: int, start: Any, length: Any) -> Any:
             f"narrow_copy(): Expected dim < {self.dim()} (the number of dimensions of self), but "
             f"got {dim}"
         )
+    if self.is_sparse:
+        chosen = functions.arange(start, start + length)
+        return self.index_select(dim, chosen)
     return self.narrow(dim, start, length).clone(memory_format=contiguous_format)
 
 

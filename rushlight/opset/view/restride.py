@@ -11,7 +11,7 @@ from typing import Any
 from rushlight.base.errors import error
 from rushlight.core import geometry, history
 from rushlight.core.determinism import unwritten
-from rushlight.core.device import contiguous_format, preserve_format
+from rushlight.core.device import contiguous_format, preserve_format, strided
 from rushlight.core.gradrule import GradRule
 from rushlight.core.node import needs_grad, output_meta, retire_accumulator
 from rushlight.core.op import OpOverload, Tag, refuse
@@ -22,7 +22,7 @@ from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.derived import INPLACE_VIEW, resize_tensor, take_geometry
 from rushlight.opset.kinds import Native
 from rushlight.opset.registry import composite, op
-from rushlight.opset.results import make_view
+from rushlight.opset.results import check_bytes, make_view
 from rushlight.opset.rules import late
 from rushlight.opset.view import view as views
 
@@ -118,6 +118,12 @@ def check_resize(self: Any, size: Any, memory_format: Any) -> None:
         raise RuntimeError("Unsupported memory format Preserve")
 
 
+def check_resized_bytes(size: Any, itemsize: int) -> None:
+    if geometry.numel([max(extent, 1) for extent in size[1:]]) >= 2**63:
+        raise RuntimeError("Stride calculation overflowed")
+    check_bytes(size, itemsize)
+
+
 @resize.functionalized
 def _(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
     target, size, memory_format = args
@@ -132,10 +138,14 @@ def _(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
 
 @resize.kernel
 def _(self: Any, size: Any, memory_format: Any) -> Any:
+    if self.layout is not strided:
+        raise error("RL0503", NotImplementedError, op="aten::resize_", layout=self.layout)
     check_resize(self, size, memory_format)
     if geometry.same_sizes(sizes_of(self), tuple(size)) and memory_format is None:
         return self
     changed = not geometry.same_sizes(sizes_of(self), tuple(size))
+    if self._array is not None:
+        check_resized_bytes(size, self._dtype.itemsize)
     strides = geometry.strides_for_memory_format(tuple(size), memory_format)
     before = storage_of(self).nbytes_
     resize_tensor(self, size, strides)
@@ -155,6 +165,8 @@ def _(self: Any, size: Any, memory_format: Any) -> Any:
     tags=INPLACE,
 )
 def resize_as_(self: Any, the_template: Any, memory_format: Any) -> Any:
+    if self.layout is not strided and the_template.layout is not strided:
+        return self.resize_as_sparse_(the_template)
     self.resize_(the_template.shape)
     if memory_format is None:
         return self

@@ -374,9 +374,9 @@ def index_from_sequence(entry: Any) -> Tensor:
         if entry.dtype == object:
             raise TypeError("an index sequence may hold integers and truth values only")
     if entry.dtype == np.bool_:
-        return constant(np.ascontiguousarray(entry), dtypes.bool_)
+        return constant(np.asarray(entry, order="C"), dtypes.bool_)
     if entry.dtype == np.uint8:
-        return constant(np.ascontiguousarray(entry), dtypes.uint8)
+        return constant(np.asarray(entry, order="C"), dtypes.uint8)
     if entry.dtype.kind not in "biuf":
         raise TypeError(f"new(): invalid data type '{entry.dtype}'")
     return constant(entry.astype(np.int64, order="C"), dtypes.int64)
@@ -388,8 +388,11 @@ def plain_numbers(entry: Any) -> Any:
         if entry.dim() and entry.numel() != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return entry.item()
-    if type(entry) not in (int, list, tuple) and overrides(type(entry)):
-        raise Overridden(entry)
+    if type(entry) not in (int, list, tuple):
+        if overrides(type(entry)):
+            raise Overridden(entry)
+        if is_symbolic(entry):
+            return int(entry)
     if not is_sequence(entry) or isinstance(entry, (str, ndarray)):
         return entry
     items = [plain_numbers(item) for item in entry]
@@ -434,7 +437,7 @@ def constant(array: Any, dtype: DType, assigned: bool = False) -> Tensor:
 def without_leading_ones(sizes: Any) -> tuple[Any, ...]:
     first = 0
     for size in sizes:
-        if size != 1:
+        if not geometry.decided(size == 1):
             break
         first += 1
     return tuple(sizes[first:])

@@ -50,6 +50,16 @@ def refuse_empty(name: str, shape: Any, first: int) -> None:
             )
 
 
+def refuse_empty_gradient(name: str, shape: Any) -> None:
+    for axis in range(1, len(shape)):
+        if geometry.is_size(shape[axis], 0):
+            raise RuntimeError(
+                f"{name}(): Expected grad_output to have non-zero size for non-batch dimensions, "
+                f"but grad_output has sizes {geometry.show(shape)} with dimension {axis} being "
+                "empty"
+            )
+
+
 # -- means -----------------------------------------------------------------------------------------
 
 
@@ -138,6 +148,7 @@ def define_mean(count: int) -> None:
                 f"{label}: expected `grad_output` to have the leading sizes of an input of size "
                 f"{geometry.show(shape)}, but got {geometry.show(given)}"
             )
+        refuse_empty_gradient(f"{name}_backward", given)
         if grad_output._dtype is not self._dtype:
             raise RuntimeError(
                 f"{label}: Expected dtype {self._dtype.cpp_name} for `grad_output` but got dtype "
@@ -292,6 +303,7 @@ def define_maximum(count: int) -> None:
                 f"{name}_backward(): Expected {count + 1}D or {count + 2}D tensor, but got: "
                 f"{geometry.show(shape)}"
             )
+        refuse_empty_gradient(f"{name}_backward", sizes_of(grad_output))
         if grad_output._dtype is not self._dtype:
             raise RuntimeError(
                 f"expected dtype {self._dtype.cpp_name} for `grad_output` but got dtype "

@@ -43,8 +43,9 @@ def suggested_volume(self: Any, sizes: Any) -> Any:
     shape, strides = sizes_of(self), strides_of(self)
     if len(shape) == 5:
         return suggested(self, sizes)
-    shape, strides = (1, *shape), (shape[0] * strides[0], *strides)
-    if geometry.suggest_memory_format(shape, strides) is channels_last_3d:
+    if not geometry.is_contiguous(shape, strides) and geometry.is_channels_last_3d(
+        (1, *shape), (0, *strides)
+    ):
         return geometry.strides_for_memory_format((1, *sizes), channels_last_3d)[1:]
     return None
 

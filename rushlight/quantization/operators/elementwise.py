@@ -268,7 +268,7 @@ def apply(function: Any, qx: Any, scale: float, zero_point: int) -> Any:
     """A function of floats, quantised by a scale of its own."""
 
     def of_array(numbers: Any) -> Any:
-        return values_of(function(wrap(np.ascontiguousarray(numbers), dtypes.float32)))
+        return values_of(function(wrap(np.asarray(numbers, order="C"), dtypes.float32)))
 
     return elementwise(of_array, per_tensor(qx.dtype, scale, zero_point), qx)
 

@@ -78,7 +78,7 @@ def rounded(steps: Any, quantizer: Quantizer) -> Any:
 
 
 def of_integers(array: Any, quantizer: Quantizer) -> Any:
-    array = np.ascontiguousarray(array)
+    array = np.asarray(array, order="C")
     return with_integers(wrap(array, INTEGERS[quantizer.dtype]), quantizer)
 
 

@@ -96,3 +96,13 @@ def test_a_failed_attempt_leaves_no_trace():
 def test_complaints(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_what_own_methods_are_made_of():
+    assert prune.count_to_prune(3, 8) == 3 and prune.count_to_prune(0.3, 8) == 2
+    prune.check_count(0.9, 8)
+    with pytest.raises(ValueError, match="amount=9 should be smaller than the number"):
+        prune.check_count(9, 8)
+    with pytest.raises(TypeError, match="Must be int or float"):
+        prune.check_amount("all")
+    assert prune.norms_along(torch.tensor(W), 1, 0).tolist() == [7.5, 7.125]

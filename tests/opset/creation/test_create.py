@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,28 @@ def test_sizes_dtypes_and_flags() -> None:
     assert rl.full((2,), True).dtype is rl.bool
     assert rl.full((2,), 3).dtype is rl.int64
     assert rl.full((2,), 1j).dtype is rl.complex64
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: rl.zeros(2**61, 8),
+        lambda: rl.empty(2**40, 2**40),
+        lambda: rl.full((2**62, 4), 1.0),
+        lambda: rl.randn(2**31, 2**31),
+        lambda: rl.arange(2**60),
+        lambda: rl.ones(1).new_zeros(2**40, 2**40),
+        lambda: rl.empty_strided((2**40, 2**40), (2**40, 1)),
+    ],
+)
+def test_more_bytes_than_there_are(make: Callable[[], Any]) -> None:
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed with sizes="):
+        make()
+
+
+def test_no_memory() -> None:
+    with pytest.raises(RuntimeError, match="DefaultCPUAllocator: can't allocate memory"):
+        rl.empty(2**45)
 
 
 def test_refusals() -> None:
@@ -194,3 +218,11 @@ def test_coordinates_are_parts_of_one_tensor() -> None:
     assert rows.stride() == columns.stride() == (6, 2)
     assert columns.tolist() == [[1, 2, 3], [0, 1, 2]]
     assert rl.unravel_index(rl.tensor([0]), ()) == ()
+
+
+def test_wrong_arguments_of_unravel_index() -> None:
+    for indices, shape in ((rl.tensor(0.5), (2, 2)), (rl.tensor(1), rl.tensor([1, 2]))):
+        with pytest.raises(TypeError, match="expected '(indices|shape)' to be int"):
+            rl.unravel_index(indices, shape)
+    with pytest.raises(TypeError, match="expected 'shape' sequence to only contain ints"):
+        rl.unravel_index(rl.tensor(1), (1, 2.0))

@@ -70,3 +70,14 @@ def test_bags_of_equal_length_on_a_device_without_values():
     bags = torch.zeros(2, 2, dtype=torch.int64, device="meta")
     found = torch.nn.functional.embedding_bag(bags, torch.ones(3, 2, device="meta"), mode="max")
     assert (tuple(found.shape), found.device.type) == ((2, 2), "meta")
+
+
+def test_bags_refuse_weights_of_another_dtype_and_embeddings_tables_of_other_dims():
+    table, given = torch.ones(4, 2), torch.tensor([[0, 1]])
+    with pytest.raises(RuntimeError, match="same type as tensor .* torch.FloatTensor does not equ"):
+        torch.nn.functional.embedding_bag(
+            given, table, per_sample_weights=torch.ones(1, 2, dtype=torch.float64), mode="sum"
+        )
+    for weight in (torch.tensor(1.0), torch.ones(1, 1, 1)):
+        with pytest.raises(RuntimeError, match="'weight' must be 2-D"):
+            torch.nn.functional.embedding(given, weight)

@@ -213,3 +213,13 @@ def test_a_source_larger_than_its_index_has_zeros_in_its_gradient(name):
     index = torch.tensor([[0, 1], [1, 0]])
     getattr(target, name)(0, index, source).sum().backward()
     assert source.grad.tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
+
+
+def test_nothing_is_written_to_tensors_without_elements():
+    x, index = torch.empty(0, 2, 0), torch.tensor([5])
+    assert x.index_add(0, index, torch.ones(1, 2, 0)).shape == (0, 2, 0)
+    assert x.index_copy(1, index, torch.ones(0, 1, 0)).shape == (0, 2, 0)
+    assert x.index_fill(1, index, 1.0).shape == (0, 2, 0)
+    assert torch.take_along_dim(torch.empty(3, 0), torch.zeros(3, 0, dtype=torch.long)).shape == (
+        0,
+    )

@@ -188,3 +188,24 @@ def test_forward_mode_of_ctc_is_that_of_the_backward():
         return torch.nn.functional.ctc_loss(values.log_softmax(-1), targets, (4, 3), (2, 1))
 
     torch.testing.assert_close(torch.func.jacfwd(loss)(scores), torch.func.jacrev(loss)(scores))
+
+
+@pytest.mark.parametrize("name", ["input_lengths", "target_lengths"])
+def test_lengths_of_alignments_are_integers(name):
+    lengths = {"input_lengths": torch.tensor([5]), "target_lengths": torch.tensor([2])}
+    scores, targets = torch.zeros(5, 1, 4).log_softmax(2), torch.ones(2, dtype=torch.int32)
+    lengths[name] = lengths[name].float()
+    with pytest.raises(RuntimeError, match=f"{name} must be integral"):
+        torch.nn.functional.ctc_loss(scores, targets, **lengths)
+
+
+def test_labels_of_nothing_are_refused():
+    with pytest.raises(RuntimeError, match="Expected non-empty vector or matrix"):
+        torch.nn.functional.multilabel_margin_loss(torch.ones(0), torch.ones(10).long())
+
+
+def test_margins_of_one_row_are_shaped_as_its_target():
+    row = torch.tensor([1.0, 2.0, 4.0])
+    for target in (torch.tensor(1), torch.tensor([1])):
+        found = torch.nn.functional.multi_margin_loss(row, target, reduction="none")
+        assert found.shape == target.shape and found.sum().item() == 1.0

@@ -132,3 +132,18 @@ def test_tangents_of_a_bias_in_a_batch_of_single_rows():
         return torch.func.jvp(lambda b: torch.layer_norm(x, (2,), None, b), (b,), (along,))[1]
 
     assert torch.vmap(push)(rows, biases).tolist() == [[1.0, 3.0], [1.0, 3.0]]
+
+
+def test_strides_of_size_one_do_not_lead_batch_norm_astray():
+    # Sizes, strides and the strides of the result.
+    cases = [
+        ((2, 3, 2, 1), (6, 1, 3, 1), (6, 1, 3, 3)),
+        ((2, 1, 2, 3), (6, 1, 3, 1), (6, 6, 3, 1)),
+        ((2, 3, 1, 1), (3, 1, 1, 1), (3, 1, 1, 1)),
+    ]
+    for sizes, strides, wanted in cases:
+        x = torch.rand(12).as_strided(sizes, strides)
+        channels = torch.ones(sizes[1])
+        for training in (False, True):
+            result = torch.nn.functional.batch_norm(x, channels, channels, training=training)
+            assert result.stride() == wanted

@@ -74,3 +74,12 @@ def test_metadata_that_is_stated() -> None:
     ):
         with pytest.raises(RuntimeError, match=f"Tensor {what}"):
             stated(x, *args)
+
+
+def test_callbacks_would_lose_the_gradient_of_an_operand():
+    x, z = torch.ones(3), torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.map2_(x, z, lambda a, b, c: a * c)
+    with pytest.raises(TypeError, match="'str' object is not callable"):
+        x.map_(x, "add")
+    assert x.int().type(torch.Tensor).dtype is torch.float32

@@ -259,3 +259,12 @@ def test_pairs_of_halves_add_and_multiply():
     for refused in (torch.exp, torch.div, torch.reciprocal):
         with pytest.raises(NotImplementedError, match="ComplexHalf"):
             refused(x, x) if refused is torch.div else refused(x)
+
+
+@pytest.mark.parametrize("name", ["remainder", "floor_divide", "fmod"])
+def test_no_integers_divide_by_zero(name):
+    divide, none = getattr(torch, name), torch.empty(0, 2, dtype=torch.int64)
+    assert divide(none, 0).shape == (0, 2)
+    assert divide(none, torch.zeros(2, dtype=torch.int64)).shape == (0, 2)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        divide(torch.ones(1, dtype=torch.int64), 0)

@@ -36,3 +36,10 @@ def test_no_gradient() -> None:
     found = torch.histogramdd(POINTS.clone().requires_grad_(), 2)
     with pytest.raises(RuntimeError, match="not implemented"):
         found.hist.sum().backward()
+
+
+def test_histograms_of_points_without_coordinates_or_none():
+    found = torch.histogramdd(torch.ones(0, 2), [2, 3])
+    assert found.hist.shape == (2, 3) and [edge.numel() for edge in found.bin_edges] == [3, 4]
+    found = torch.histogramdd(torch.ones(3, 0), [])
+    assert found.hist.shape == () and len(found.bin_edges) == 0

@@ -152,3 +152,18 @@ def test_unbiased_is_not_a_dimension():
     assert x.std(0, False).tolist() == [2.0, 3.5]
     assert torch.var_mean(x, 0)[1].tolist() == [3.0, 5.5]
     assert x.var(1, correction=0, keepdim=True).tolist() == [[0.25], [4.0]]
+
+
+@pytest.mark.parametrize("name", ["sum", "nansum", "prod", "mean", "cumsum", "cumprod"])
+def test_a_named_dtype_is_that_of_out(name):
+    fold, shape = getattr(torch, name), (2,) if name.startswith("cum") else ()
+    x = torch.tensor([2.0, 3.0])
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype double, but got"):
+        fold(x, 0, dtype=torch.float64, out=torch.zeros(shape))
+    out = torch.zeros(shape, dtype=torch.float64)
+    assert fold(x, 0, dtype=torch.float64, out=out) is out
+
+
+def test_softmax_casts_nothing_to_out():
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float"):
+        torch.softmax(torch.ones(2), 0, out=torch.zeros(2, dtype=torch.float64))

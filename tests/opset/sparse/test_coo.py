@@ -590,6 +590,132 @@ def test_sparse_tensors_without_values_are_refused(make):
         make()
 
 
+DENSE = torch.tensor([[3, 0], [0, 5]], dtype=torch.uint8)
+
+
+def test_differences_of_bytes_and_booleans() -> None:
+    sparse, ones = DENSE.to_sparse(), torch.eye(2, dtype=torch.uint8).to_sparse()
+    assert (sparse - ones).to_dense().tolist() == [[2, 0], [0, 4]]
+    assert (DENSE - ones).tolist() == [[2, 0], [0, 4]]
+    with pytest.raises(RuntimeError, match="two bool tensors is not supported"):
+        sparse.bool() - ones.bool()
+
+
+def test_floor_division_by_a_number() -> None:
+    sparse = DENSE.float().to_sparse()
+    assert (sparse // 2).to_dense().tolist() == [[1.0, 0.0], [0.0, 2.0]]
+    with pytest.raises(RuntimeError, match="requires a scalar or zero-dim dense tensor divisor"):
+        sparse // sparse
+
+
+def test_the_legacy_constructor_of_sparse_tensors() -> None:
+    sparse = DENSE.to_sparse()
+    made = sparse.new(
+        torch.tensor([[0], [1]]), torch.tensor([7], dtype=torch.uint8), torch.Size([2, 2])
+    )
+    assert made.layout is torch.sparse_coo and made.to_dense().tolist() == [[0, 7], [0, 0]]
+    assert sparse.new(2, 3).shape == (2, 3) and sparse.new(2, 3)._nnz() == 0
+    assert sparse.new(device="cpu").layout is torch.sparse_coo
+
+
+def test_other_values_in_a_compressed_pattern() -> None:
+    source = DENSE.float().to_sparse_csr()
+    assert torch.ones_like(source).to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert torch.full_like(source, 4, dtype=torch.int64).values().tolist() == [4, 4]
+    for make in (torch.empty_like, torch.randn_like, torch.rand_like):
+        made = make(source)
+        assert made.layout is torch.sparse_csr and made._nnz() == 2
+    assert torch.ones_like(source, layout=torch.strided).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    with pytest.raises(NotImplementedError, match="sparse_coo"):
+        torch.ones_like(DENSE.to_sparse())
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_bsc])
+def test_gradients_of_functions_of_sparse_tensors_are_checked(layout: Any, masked: bool) -> None:
+    check = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
+    block = {"blocksize": (1, 1)} if layout is torch.sparse_bsc else {}
+    source = DENSE.double().to_sparse(layout=layout, **block)
+    for function in (torch.Tensor.to_dense, torch.Tensor.sum, torch.Tensor.values, lambda x: x * 2):
+        assert check(function, source.detach().requires_grad_(), masked=masked)
+    assert check(lambda x: (x * x).to_dense(), source.detach().requires_grad_(), masked=masked)
+
+
+def test_geometry_changes_in_place() -> None:
+    source = torch.tensor([[1.0, 0], [0, 2], [0, 3]]).to_sparse()
+    turned = source.clone()
+    assert turned.transpose_(0, 1) is turned and turned.layout is torch.sparse_coo
+    assert turned.to_dense().tolist() == [[1.0, 0.0, 0.0], [0.0, 2.0, 3.0]]
+    assert source.clone().t_().shape == source.clone().swapaxes_(0, 1).shape == (2, 3)
+    with pytest.raises(NotImplementedError, match="resize_"):
+        source.clone().resize_(4, 4)
+
+
+def test_resizing_to_the_sizes_of_another() -> None:
+    source = torch.sparse_coo_tensor([[0]], [[[1.0, 2, 3], [4, 5, 6]]], (2, 2, 3))
+    grown = source.clone().resize_as_(torch.ones(4, 2, 3).to_sparse(1))
+    assert grown.shape == (4, 2, 3) and grown.to_dense()[0].tolist() == [[1, 2, 3], [4, 5, 6]]
+    wider = source.clone().resize_as_(torch.ones(2, 2, 4).to_sparse(1))
+    assert wider._values().shape == (1, 2, 4)
+    assert wider._values().reshape(-1)[:6].tolist() == [1, 2, 3, 4, 5, 6]
+    with pytest.raises(RuntimeError, match="shrinking"):
+        source.clone().resize_as_(torch.ones(1, 2, 3).to_sparse(1))
+
+
+def test_sums_with_nothing_and_products_with_a_number() -> None:
+    source, nothing = torch.eye(2).to_sparse(), torch.zeros(2, 2).to_sparse(1)
+    assert (source + nothing).to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert nothing.sub(source, alpha=2).to_dense().tolist() == [[-2.0, 0.0], [0.0, -2.0]]
+    number = torch.tensor(3.0).to_sparse()
+    for product in (source * number, number * source):
+        assert product.to_dense().tolist() == [[3.0, 0.0], [0.0, 3.0]]
+    assert torch.ones(2, 3, 4).to_sparse().bmm(torch.ones(2, 4, 0)).shape == (2, 3, 0)
+
+
+def test_parts_are_copied() -> None:
+    source = torch.tensor([[1.0, 0], [0, 2], [0, 3]]).to_sparse()
+    assert source.narrow_copy(0, 1, 2).to_dense().tolist() == [[0.0, 2.0], [0.0, 3.0]]
+
+
+def test_more_elements_than_integers_count() -> None:
+    with pytest.raises(RuntimeError, match="numel: integer multiplication overflow"):
+        torch.sparse_coo_tensor(torch.zeros(4, 1), torch.ones(1), (100001,) * 4)
+
+
+@pytest.mark.parametrize(
+    ("function", "wanted"), [(torch.log1p, [0.5, 0.25]), (torch.relu, [1.0, 1.0])]
+)
+def test_gradients_of_functions_that_keep_zero(function: Any, wanted: Any) -> None:
+    source = torch.tensor([[1.0, 0], [0, 3]]).to_sparse().requires_grad_()
+    function(source).to_dense().sum().backward()
+    assert source.grad.layout is torch.sparse_coo
+    assert source.grad.coalesce().values().tolist() == wanted
+
+
+def test_indices_of_32_bits_stay() -> None:
+    ends, plain = torch.tensor([0, 1, 2]).int(), torch.tensor([0, 1]).int()
+    source = torch.sparse_csr_tensor(ends, plain, torch.tensor([1.0, 2]), (2, 2))
+    assert source.to_sparse_csc().row_indices().dtype is torch.int32
+    assert source.to_sparse_bsr((1, 1)).col_indices().dtype is torch.int32
+    assert (source + source).col_indices().dtype is torch.int32
+    assert torch.zeros_like(source).crow_indices().dtype is torch.int32
+    assert source.to_sparse().indices().dtype is torch.int64
+
+
+def test_zeros_in_another_sparse_layout() -> None:
+    source = torch.eye(4).to_sparse_csr()
+    for layout in (torch.sparse_csc, torch.sparse_coo):
+        assert torch.zeros_like(source, layout=layout).layout is layout
+    made = torch.zeros_like(torch.eye(4).to_sparse_bsr((2, 2)), layout=torch.sparse_bsc)
+    assert made.layout is torch.sparse_bsc and made.values().shape == (0, 2, 2)
+
+
+def test_gradients_are_checked_at_uncoalesced_tensors() -> None:
+    indices, values = [[0, 0, 1], [1, 1, 0]], torch.tensor([1.0, 2, 3], dtype=torch.float64)
+    source = torch.sparse_coo_tensor(indices, values, (2, 2)).requires_grad_()
+    assert gradcheck(lambda x: x.to_dense(masked_grad=True), source, masked=True)
+
+
 def test_legacy_constructors_take_parts_or_sizes():
     indices, values = torch.tensor([[0, 1], [1, 2]]), torch.tensor([1.0, 2.0], requires_grad=True)
     made = torch.sparse.FloatTensor(indices, values, torch.Size([2, 3]))
@@ -606,3 +732,37 @@ def test_legacy_types_tell_sparse_tensors_from_dense_ones():
     assert not isinstance(made, (torch.FloatTensor, torch.sparse.DoubleTensor))
     assert not isinstance(made.to_dense(), torch.sparse.FloatTensor)
     assert torch.sparse.FloatTensor.layout is torch.sparse_coo
+
+
+@pytest.mark.parametrize(
+    ("reduce", "product", "row_grad", "dense_grad"),
+    [
+        ("sum", [11.0, 0.0, 4.0], [1.0, 5.0, 3.0, 5.0], [1.0, 3.0, 1.0]),
+        ("mean", [5.5, 0.0, 2.0], [0.5, 2.5, 1.5, 2.5], [0.5, 1.5, 0.5]),
+        ("amax", [10.0, 0.0, 9.0], [0.0, 5.0, 3.0, 0.0], [0.0, 3.0, 2.0]),
+        ("amin", [1.0, 0.0, -5.0], [1.0, 0.0, 0.0, 5.0], [1.0, 0.0, -1.0]),
+    ],
+)
+def test_products_fold_their_terms(
+    reduce: str, product: Any, row_grad: Any, dense_grad: Any
+) -> None:
+    matrix = torch.tensor([[1.0, 0, 2], [0, 0, 0], [0, 3, -1]]).to_sparse_csr().requires_grad_()
+    vector = torch.tensor([[1.0], [3], [5]], requires_grad=True)
+    found = torch.sparse.mm(matrix, vector, reduce)
+    assert found.flatten().tolist() == product
+    found.sum().backward()
+    assert matrix.grad.values().tolist() == row_grad
+    assert vector.grad.flatten().tolist() == dense_grad
+
+
+def test_products_that_cannot_fold() -> None:
+    matrix, nan = torch.eye(2).to_sparse_csr(), torch.tensor([[float("nan")], [1.0]])
+    assert torch.sparse.mm(matrix, nan, "amax").isnan().tolist() == [[True], [False]]
+    for wrong, reduce, text in (
+        (matrix, "prod", "prod has not been enabled"),
+        (matrix.to_dense().to_sparse(), "sum", "expect self to be SparseCsr"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            torch.sparse.mm(wrong, nan, reduce)
+    with pytest.raises(RuntimeError, match="to have scalar type Float"):
+        torch.sparse.mm(matrix, nan.double(), "sum")

@@ -242,3 +242,11 @@ def test_a_view_of_what_lost_its_elements_is_refused():
     other.resize_(2).fill_(1)
     with pytest.raises(RuntimeError, match="out of bounds for storage of size 8"):
         x.detach()
+
+
+def test_resize_to_more_bytes_than_there_are() -> None:
+    x = rl.empty((), dtype=rl.float64)
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        x.resize_([2, 4, 2**29, 2**29])
+    with pytest.raises(RuntimeError, match="Stride calculation overflowed"):
+        x.resize_([0, 4, 2**61])

@@ -260,3 +260,12 @@ def test_numbers_of_numpy_that_torch_takes_are_assigned(value):
 def test_numbers_of_numpy_that_torch_refuses_are_refused(value):
     with pytest.raises(TypeError, match="can't assign a numpy"):
         torch.zeros(2)[0] = value
+
+
+def test_masks_of_numpy_without_dims():
+    x = torch.arange(3.0)
+    assert x[np.array(True)].tolist() == [[0.0, 1.0, 2.0]]
+    assert x[np.array(False)].shape == (0, 3)
+    y = torch.zeros(2, 2)
+    y[np.array(True), 1] = 5
+    assert y.tolist() == [[0.0, 0.0], [5.0, 5.0]]

@@ -223,3 +223,23 @@ def test_windows_on_arrays() -> None:
     uneven = adaptive(7, 3)
     assert uneven.starts.tolist() == [0, 2, 4]
     assert uneven.ends.tolist() == [3, 5, 7]
+
+
+def test_volumes_without_batch_keep_their_format() -> None:
+    volume = torch.rand(1, 6, 8, 8, 8).contiguous(memory_format=torch.channels_last_3d)[0]
+    for found in F.max_pool3d(volume, 4, return_indices=True):
+        assert found.stride() == (1, 24, 12, 6)
+    assert F.max_pool3d(volume.contiguous(), 4).stride() == (8, 4, 2, 1)
+
+
+@pytest.mark.parametrize("name", ["adaptive_avg_pool2d", "adaptive_max_pool3d"])
+def test_gradients_of_nothing_are_refused(name: str) -> None:
+    image = torch.rand(1, 4, 3, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Expected grad_output to have non-zero size"):
+        getattr(F, name)(image, 0).sum().backward()
+
+
+def test_windows_of_other_dims_are_refused() -> None:
+    volume = torch.ones(1, 3, 1, 1, 1)
+    with pytest.raises(RuntimeError, match="max_unpool3d: kernel_size, stride and padding need 3"):
+        F.max_unpool3d(volume, torch.zeros(volume.shape, dtype=torch.int64), [1, 1])

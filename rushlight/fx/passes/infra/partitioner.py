@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.passes.operator_support import OperatorSupportBase
 from rushlight.fx.passes.utils.fuser_utils import fuse_by_partitions
-from rushlight.graph.node import Node, typename
+from rushlight.graph.names import qualified_name
+from rushlight.graph.node import Node
 
 __all__ = ["CapabilityBasedPartitioner", "Partition"]
 
@@ -85,12 +87,12 @@ class CapabilityBasedPartitioner:
                 mine = home[node]
                 if other == mine or other not in partitions:
                     continue
-                if can_merge(partitions[mine] | partitions[other], reach):
+                together = partitions[mine] | partitions[other]
+                if can_merge(together, reach) and is_acyclic(together, partitions, home):
                     for moved in partitions[mine]:
                         home[moved] = other
                     partitions[other] |= partitions.pop(mine)
-        for members in partitions.values():
-            self.follow_getitems(members, home)
+        self.move_parts(partitions, home)
         ordered = {
             number: [node for node in self.graph_module.graph.nodes if node in members]
             for number, members in partitions.items()
@@ -99,16 +101,22 @@ class CapabilityBasedPartitioner:
             Partition(number, nodes) for number, nodes in ordered.items() if self.is_worth(nodes)
         ]
 
-    def follow_getitems(self, members: set[Node], home: dict[Node, int]) -> None:
+    def move_parts(self, partitions: dict[int, set[Node]], home: dict[Node, int]) -> None:
         """A result's parts belong to where the result is."""
-        for node in list(members):
+        for node in self.graph_module.graph.nodes:
+            if not all([is_getitem(user) for user in node.users]):
+                continue
+            place = home.get(node)
             for user in node.users:
-                if is_getitem(user) and user not in home:
-                    members.add(user)
+                if user in home:
+                    partitions[home.pop(user)].discard(user)
+                if place is not None:
+                    partitions[place].add(user)
+                    home[user] = place
 
     def is_worth(self, nodes: list[Node]) -> bool:
         """Whether a partition is more than single calls and calls that do nothing."""
-        if self.allows_single_node_partition:
+        if not nodes or self.allows_single_node_partition:
             return bool(nodes)
         names = [function_name(node) for node in nodes]
         computing = [
@@ -158,13 +166,30 @@ def can_merge(members: Collection[Node], reach: dict[Node, set[Node]]) -> bool:
     return not any(inside & reach[node] for node in outside)
 
 
+def is_acyclic(
+    members: Collection[Node], partitions: dict[int, set[Node]], home: dict[Node, int]
+) -> bool:
+    """The same where what is in a partition comes after all that goes into it."""
+    inside = set(members)
+    seen: set[Node] = set()
+    waiting = list({user for node in inside for user in node.users} - inside)
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        group = partitions[home[node]] if node in home else {node}
+        seen |= group
+        reached = {user for each in group for user in each.users}
+        if reached & inside:
+            return False
+        waiting += reached - seen
+    return True
+
+
 def is_getitem(node: Node) -> bool:
-    return node.op == "call_function" and typename(node.target) == "_operator.getitem"
+    return node.op == "call_function" and node.target is operator.getitem
 
 
 def function_name(node: Node) -> str:
     target: Any = node.target
-    if node.op != "call_function":
-        return str(target)
-    packet = getattr(target, "overloadpacket", None)
-    return typename(target) if packet is None else f"{packet.namespace}.{packet.base_name}"
+    return str(target) if node.op != "call_function" else qualified_name(target)

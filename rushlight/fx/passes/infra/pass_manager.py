@@ -70,9 +70,9 @@ def _topological_sort_passes(passes: list[Pass], constraints: list[Constraint]) 
                 rest.remove(candidate)
                 break
         else:
-            circle = " -> ".join([named(each) for each in rest])
+            # torch: all passes, as they are.
             raise RuntimeError(
-                f"Circular dependency detected within the following passes: {circle}"
+                f"Circular dependency detected within the following passes: {passes}"
             )
     return ordered
 
@@ -150,12 +150,14 @@ class PassManager:
 
     def run_pass(self, each: Pass, module: Any) -> PassResult:
         try:
-            result = each(module)
+            return self.checked_result(each, each(module), module)
         except Exception as error:
             raise Exception(
                 f"An error occurred when running the '{named(each)}' pass after the following "
                 f"passes: {[named(other) for other in self.passes[: self.passes.index(each)]]}"
             ) from error
+
+    def checked_result(self, each: Pass, result: Any, module: Any) -> PassResult:
         if isinstance(result, PassResult):
             return result
         if self.suppress_check_failures:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.passes.tools_common import validate_partition
 from rushlight.fx.passes.utils.common import lift_subgraph_as_module
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
@@ -35,22 +36,6 @@ def topo_sort(nodes: Iterable[Node]) -> list[Node]:
             for others in waiting.values():
                 others.discard(node)
     return ordered
-
-
-def validate_partition(partition: Iterable[Node]) -> bool:
-    """Whether no way leads out of the nodes and back into them."""
-    inside = set(partition)
-    front = [user for node in inside for user in node.users if user not in inside]
-    seen = set(front)
-    while front:
-        node = front.pop()
-        if node in inside:
-            return False
-        for user in node.users:
-            if user not in seen:
-                seen.add(user)
-                front.append(user)
-    return True
 
 
 def fuse_as_graphmodule(

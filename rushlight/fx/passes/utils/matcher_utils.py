@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from rushlight.fx.passes.tools_common import validate_partition
 from rushlight.fx.subgraph_rewriter import completed, is_contained, match_node, match_values
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
@@ -72,12 +73,12 @@ class SubgraphMatcher:
                 inside = {value for key, value in nodes.items() if key.op != "placeholder"}
                 if inside & taken or not self.is_allowed(nodes):
                     continue
-                if not is_contained(self.pattern, nodes):
+                if not is_contained(self.pattern, nodes) or not validate_partition(inside):
                     continue
+                matches.append(self.described(nodes))
                 if self.remove_overlapping_matches:
                     taken |= inside
-                matches.append(self.described(nodes))
-                break
+                    break
         return matches
 
     def matches_at(self, graph: Graph, anchor: Node) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 from rushlight.base.keys import exact_key
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.passes.infra.pass_base import PassBase, PassResult
+from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 
 __all__ = ["CSEPass", "get_CSE_banned_ops", "is_seeded", "merge_common", "writes"]
@@ -61,15 +63,22 @@ def get_CSE_banned_ops() -> set[Any]:
 
 
 class CSEPass(PassBase):
-    """Merges common subexpressions; ops in `banned_ops`, or their packets, are left alone."""
+    """Merges common subexpressions in a copy; ops in `banned_ops`, or their packets, are left
+    alone."""
 
     def __init__(self, banned_ops: Any = None) -> None:
         self.banned_ops = set(banned_ops or ())
 
     def call(self, graph_module: GraphModule) -> PassResult:
-        modified = merge_common(graph_module, self.is_banned)
-        graph_module.recompile()
-        return PassResult(graph_module, modified)
+        graph = Graph(tracer_cls=graph_module.graph._tracer_cls)
+        results = graph.graph_copy(graph_module.graph, {})
+        graph.output(results, graph_module.graph.output_node().type)
+        graph.set_codegen(copy.deepcopy(graph_module.graph._codegen))
+        made = GraphModule(graph_module, graph)
+        made.meta.update(graph_module.meta)
+        modified = merge_common(made, self.is_banned)
+        made.recompile()
+        return PassResult(made, modified)
 
     def is_banned(self, node: Node) -> bool:
         target: Any = node.target
