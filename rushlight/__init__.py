@@ -217,7 +217,11 @@ _ports.fill(
     native_kernels=_late("codegen.kernels", "available"),
     all_return_types=_late("compat.publicnames", "all_return_types"),
     index_by_dims=_late("func.dim.tensors", "index"),
-    namespace_modules={"quantized": ("rushlight.quantization.operators",)},
+    namespace_modules={
+        "quantized": ("rushlight.quantization.operators",),
+        "torchaudio": ("rushlight.library.audio",),
+        "_torchaudio": ("rushlight.library.audio",),
+    },
 )
 
 if _config.anomaly:

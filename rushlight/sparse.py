@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from rushlight.autograd.grad_mode import no_grad
 from rushlight.base.errors import MissingFeature, error
 from rushlight.core import construct
 from rushlight.core.construct import tensor
@@ -17,12 +18,12 @@ from rushlight.core.device import (
     sparse_csr,
     strided,
 )
-from rushlight.core.dtype import bool_, int64
+from rushlight.core.dtype import bool_, int64, unsupported
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.sparse.compressed import sparse_csr_tensor
-from rushlight.opset.sparse.coo import replace_parts, sparse_coo_tensor
+from rushlight.opset.sparse.coo import LAYOUT_NAMES, replace_parts, sparse_coo_tensor
 
 __all__ = [
     "addmm",
@@ -67,9 +68,48 @@ for _name in ("BFloat16", "Byte", "Char", "Double", "Float", "Half", "Int", "Lon
 def mm(mat1: Any, mat2: Any, *reduce: Any) -> Any:
     """The product of a sparse matrix with a dense or sparse one; a sparse factor's gradient has
     its pattern."""
-    if reduce:
-        raise error("RL0512", NotImplementedError, function="mm", what="the form with `reduce`")
-    return functions._sparse_mm(mat1, mat2)
+    return mm_reduced(mat1, mat2, *reduce) if reduce else functions._sparse_mm(mat1, mat2)
+
+
+def mm_reduced(mat1: Any, mat2: Any, reduce: str) -> Any:
+    """The product of a CSR matrix with a dense one whose sums are `reduce` of the terms."""
+    if mat1.layout is not sparse_csr:
+        name = LAYOUT_NAMES[mat1.layout.name]
+        raise RuntimeError(f"sparse_mm_reduce: expect self to be SparseCsr, got {name}")
+    if reduce not in ("sum", "mean", "amax", "amin"):
+        raise RuntimeError(f"sparse_mm_reduce: reduce type of {reduce} has not been enabled.")
+    if mat2.dim() != 2 or mat2.shape[0] != mat1.shape[1]:
+        raise RuntimeError(
+            f"Expected a tensor of dimension 2 and tensor.size[0] == {mat1.shape[1]} but got: "
+            f"dimension {mat2.dim()} and tensor.size[0] = {mat2.shape[0]}"
+        )
+    if mat1.dtype is not mat2.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'other' to have scalar type "
+            f"{mat1.dtype.scalar_type_name}; but got {mat2.type()} instead (while checking "
+            "arguments for sparse_mm_reduce)"
+        )
+    if not mat1.dtype.is_floating_point:
+        raise unsupported("spmm_reduce_kernel", mat1.dtype)
+    values = mat1.values()
+    columns, lengths = mat1.col_indices().long(), mat1.crow_indices().long().diff()
+    rows = functions.arange(mat1.shape[0]).repeat_interleave(lengths)
+    terms = values.unsqueeze(1) * mat2.index_select(0, columns)
+    return folded_rows(terms, rows.unsqueeze(1).expand_as(terms), mat1.shape[0], reduce)
+
+
+def folded_rows(terms: Any, rows: Any, count: int, reduce: str) -> Any:
+    """Terms of each row and column folded; zero where there are none. The gradient of an extremum
+    goes to the first term that is it."""
+    folded = terms.new_zeros(count, terms.shape[1])
+    if reduce in ("sum", "mean") or not len(terms):
+        return folded.scatter_reduce(0, rows, terms, reduce, include_self=False)
+    with no_grad():
+        best = folded.scatter_reduce(0, rows, terms, reduce, include_self=False).gather(0, rows)
+        places = functions.arange(len(terms)).unsqueeze(1).expand_as(terms)
+        places = functions.where((terms == best) | terms.isnan(), places, len(terms))
+        chosen = functions.full(folded.shape, len(terms)).scatter_reduce(0, rows, places, "amin")
+    return terms.gather(0, chosen.clamp(max=len(terms) - 1)).masked_fill(chosen == len(terms), 0)
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:

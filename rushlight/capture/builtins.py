@@ -10,8 +10,10 @@ import inspect
 import itertools
 import math
 import operator
+import os
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -48,7 +50,7 @@ __all__ = ["BUILTINS", "CALLS", "PURE"]
 # Functions without effects, computed now where their arguments are known.
 PURE: set[Any] = {
     abs, round, divmod, pow, repr, str, int, float, bool, complex, bytes, ord, chr, hash, format,
-    issubclass, range, sys.intern, slice, bin, hex, oct, ascii, operator.index,
+    issubclass, range, sys.intern, os.fspath, slice, bin, hex, oct, ascii, operator.index,
     *(f for f in vars(math).values() if isinstance(f, types.BuiltinFunctionType)),
 }  # fmt: skip
 # Functions of `operator` that are no operators on variables.
@@ -300,7 +302,7 @@ def builtin_number(kind: type) -> Callable[..., Any]:
         if isinstance(v, Number) and t.type_of(v) is kind:
             return v
         if isinstance(v, Tensor):
-            raise Break(f"{kind.__name__} of a tensor")
+            return t.world.number_of(t, v, kind)
         if isinstance(v, New | Obj) and kind is bool:
             return Const(t.truth(v))
         return NotImplemented
@@ -431,6 +433,20 @@ def builtin_id(t: Any, v: Any) -> Any:
     return Const(number)
 
 
+def builtin_weak(t: Any, v: Any, callback: Any = Const(None)) -> Any:
+    """A weak reference to what lives as long as the call."""
+    if not isinstance(t.real(callback), Const):
+        raise Break("a weak reference with a callback")
+    return Made(weakref.ref, [v], {})
+
+
+def builtin_recursion_limit(t: Any) -> Any:
+    limit = sys.getrecursionlimit()
+    source = const(sys.getrecursionlimit)
+    t.guards.append(("text", source, lambda e, names: f"{e}() != {limit}"))
+    return Const(limit)
+
+
 def builtin_index_of(t: Any, v: Any, x: Any) -> Any:
     for number, item in enumerate(t.iterate(v)):
         if t.is_equal(t.real(item), t.real(x)):
@@ -524,6 +540,7 @@ CALLS: dict[Any, Callable[..., Any]] = {
     operator.itemgetter: call_itemgetter,
     operator.attrgetter: call_attrgetter,
     operator.methodcaller: call_methodcaller,
+    weakref.ref: lambda t, made: made[0],
 }
 
 
@@ -635,6 +652,10 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     collections.OrderedDict.fromkeys: from_keys(collections.OrderedDict),
     collections.defaultdict.fromkeys: from_keys(collections.defaultdict),
     id: builtin_id,
+    weakref.ref: builtin_weak,
+    sys.getrecursionlimit: builtin_recursion_limit,
+    operator.setitem: lambda t, v, k, x: t.store_subscript(v, k, x) or Const(None),
+    operator.delitem: lambda t, v, k: t.delete_subscript(v, k) or Const(None),
     operator.indexOf: builtin_index_of,
     operator.countOf: builtin_count_of,
     operator.length_hint: builtin_length_hint,

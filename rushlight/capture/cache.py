@@ -545,6 +545,7 @@ class CompiledCode:
             options = self.capture.options
             t.assume_dynamic = options.is_all_dynamic()
             t.keeps_numbers = options.keeps_numbers()
+            world.captures_data = options.fullgraph
             try:
                 return self.attempt(t, values, cells, scope, stop)
             except Abandon as error:

@@ -8,6 +8,7 @@ import functools
 import inspect
 import sys
 import types
+import typing
 import weakref
 from typing import Any
 
@@ -248,6 +249,8 @@ class Tracer(Operators):
             return self.construct_exception(cls, args, kwargs)
         if issubclass(cls, tuple) and hasattr(cls, "_make") and hasattr(cls, "_fields"):
             return self.construct_named_tuple(cls, args, kwargs)
+        if issubclass(cls, dict) and typing.is_typeddict(cls):
+            return self.call_builtin(dict, args, kwargs)
         if isinstance(cls, enum.EnumMeta):
             return self.fold(cls, *map(self.python, args))
         init = cls.__init__

@@ -529,10 +529,28 @@ class Frame:
         if condition.endswith("NONE"):
             is_none = isinstance(v, Const) and v.value is None
             taken = is_none is (condition == "NONE")
+        elif condition == "TRUE" and isinstance(v, Tensor) and self.is_asserted(v):
+            taken = True
         else:
             taken = self.t.truth(v) is (condition == "TRUE")
         if taken:
             self.jump(target)
+
+    def is_asserted(self, v: Any) -> bool:
+        """Whether a tensor is what an `assert` tests: then the graph does. The error is raised by
+        the frame, which runs again natively."""
+        micros = [(m.op, m.arg) for m in self.decoded.micros[self.pc : self.pc + 5]]
+        micros = [m for m in micros if m[0] != "NULL"]
+        if micros[0] != ("CONST", AssertionError):
+            return False
+        message = ""
+        if micros[1][0] == "CONST" and type(micros[1][1]) is str:
+            message = micros[1][1]
+            del micros[1]
+            if micros[1] != ("CALL", (0, ())):
+                return False
+            del micros[1]
+        return micros[1] == ("RAISE", 1) and self.t.world.asserted(self.t, v, message)
 
     def op_RETURN(self, _: Any) -> Any:
         return self.stack.pop()

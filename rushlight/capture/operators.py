@@ -44,6 +44,7 @@ RAISING = {
     operator.rshift, operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow,
     operator.ilshift, operator.irshift,
 }  # fmt: skip
+BITWISE = {operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift}
 DIVISIONS = {operator.truediv, operator.floordiv, operator.mod}
 ORDERINGS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
 SET_OPERATORS = {operator.and_, operator.or_, operator.sub, operator.xor}
@@ -130,6 +131,9 @@ class Operators(Attributes):
             if isinstance(a, Seq) or isinstance(b, Seq):
                 return self.binary_of_containers(f, self.decided(a), self.decided(b))
             f = OUT_OF_PLACE.get(f, f)
+            if f in BITWISE and not all(isinstance(x, Const) or self.is_bool(x) for x in (a, b)):
+                # Symbols have no bits.
+                return self.fold(f, self.python(a), self.python(b))
             numbers = [x for x in (a, b) if isinstance(x, Number)]
             if f in RAISING and any(self.world.may_raise_later(x.example) for x in numbers):
                 raise Specialize  # the user's handler must see it
@@ -149,6 +153,9 @@ class Operators(Attributes):
         else:
             zero, may_divide = b, f in DIVISIONS
         return may_divide and self.is_known(zero) and not self.truth(zero)
+
+    def is_bool(self, v: Any) -> bool:
+        return self.type_of(v) is bool
 
     def is_known(self, v: Any) -> bool:
         return isinstance(v, Const) or self.world.is_known(v.example)
@@ -267,6 +274,8 @@ class Operators(Attributes):
         if isinstance(v, Float):
             found = computed(self, f, [v])
             return self.fold(f, self.python(v)) if found is NULL else found
+        if isinstance(v, Number) and f is operator.invert and not self.is_bool(v):
+            return self.fold(f, self.python(v))
         if isinstance(v, Proxy):
             return self.record("call_function", f, [v], {})
         if isinstance(v, New | Obj):
@@ -374,7 +383,7 @@ class Operators(Attributes):
             self.record("call_function", operator.setitem, [v, key, value], {})
         elif isinstance(v, Opaque):
             self.world.opaque_store(self, v, key, value)
-        elif isinstance(v, Seq) and v.kind is list:
+        elif isinstance(v, Seq) and v.kind in (list, collections.deque):
             index = self.python(key)
             try:
                 v.items[index] = self.iterate(value) if isinstance(index, slice) else value

@@ -17,7 +17,7 @@ from rushlight.autograd.function import Function, once_differentiable
 from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.base.pytree import tree_leaves
-from rushlight.capture import answers, hooks, marks, modules, ndarrays, overrides, states
+from rushlight.capture import answers, data, hooks, marks, modules, ndarrays, overrides, states
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source, const
@@ -34,12 +34,14 @@ from rushlight.core.fake import FakeTensor
 from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.parameter import Parameter
+from rushlight.core.refusals import DataDependentOutputException, DynamicOutputShapeException
 from rushlight.core.return_types import ReturnType
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL, OVERRIDES, PROCESS, changed
 from rushlight.core.tensor import Tensor as RealTensor
 from rushlight.core.tensor import sizes_of, storage_of, strides_of
 from rushlight.nn.module import Module
+from rushlight.opset import functions
 from rushlight.opset.creation.random import get_rng_state, set_rng_state
 from rushlight.symbolic import checks
 from rushlight.symbolic.errors import ConstraintViolationError, GuardOnDataDependentSymNode
@@ -116,6 +118,10 @@ class TensorFacts(NamedTuple):
             f"a {self.kind.__name__} of {self.dtype}, sizes {sizes}, strides {strides} in bytes, "
             f"requires_grad={self.requires_grad}"
         )
+
+
+def op_name(target: Any) -> Any:
+    return target if isinstance(target, str) else getattr(target, "__name__", target)
 
 
 def tensor_is_plain(value: Any) -> bool:
@@ -479,9 +485,12 @@ class TorchWorld(World):
         try:
             with changed(**states.fields_of(modes)), self.mode:
                 return super().run(op, target, args, kwargs, modes)
+        except (DynamicOutputShapeException, DataDependentOutputException) as error:
+            if self.captures_data and self.mode.shape_env is None and self.env is not None:
+                return self.run(op, target, args, kwargs, modes)
+            raise Break(f"{op_name(target)}: {error}") from error
         except Exception as error:
-            name = target if isinstance(target, str) else getattr(target, "__name__", target)
-            raise Break(f"{name}: {error}") from error
+            raise Break(f"{op_name(target)}: {error}") from error
 
     # -- attributes and methods of tensors ---------------------------------------------------------
 
@@ -600,6 +609,8 @@ class TorchWorld(World):
             return self.length(tracer, tensor)
         if name == "is_inference":
             return self.is_inference(tracer, tensor)
+        if self.captures_data and name in ("item", "tolist", "nonzero"):
+            return data.method(tracer, tensor, name, args, kwargs)
         if name in UNSAFE or not hasattr(RealTensor, name):
             raise Break(f"Tensor.{name}")
         if name == "size":
@@ -673,6 +684,17 @@ class TorchWorld(World):
         if any(isinstance(n, SymNumber) for n in numbers):
             return tracer.record("call_method", name, [tensor, *args], kwargs)
         return tracer.lift(found)
+
+    def number_of(self, tracer: Any, tensor: Tensor, kind: type) -> Any:
+        return data.converted(tracer, tensor, kind)
+
+    def asserted(self, tracer: Any, tensor: Tensor, message: str) -> bool:
+        is_number = tensor.example.dim() == 0 and tracer.recording is tracer.root
+        if is_number and not tracer.root.writes:
+            tracer.has_handlers = True
+            args = [tensor, *([Const(message)] if message else [])]
+            tracer.record("call_function", functions._assert_async, args, {})
+        return is_number and not tracer.root.writes
 
     def unbind(self, tracer: Any, tensor: Tensor) -> list[Any]:
         length = tracer.python(self.length(tracer, tensor))

@@ -14,6 +14,9 @@ __all__ = ["World"]
 
 
 class World:
+    # Whether what only data tell may be part of a graph: a number of a tensor, the size of a mask's
+    # result. A break is cheaper, where one is allowed.
+    captures_data = False
     # Modules whose names begin so are the library: what they hold is taken as fixed.
     library: tuple[str, ...] = ()
 
@@ -187,6 +190,14 @@ class World:
     def wrap_opaque(self, tracer: Any, value: Any, source: Source) -> Any:
         """The variable of an object that stands in graphs as it is, or None."""
         return None
+
+    def number_of(self, tracer: Any, tensor: Tensor, kind: type) -> Any:
+        """`int`, `float` or `bool` of a tensor."""
+        raise Break(f"{kind.__name__} of a tensor")
+
+    def asserted(self, tracer: Any, tensor: Tensor, message: str) -> bool:
+        """Whether a node was added that raises where a tensor is not true."""
+        return False
 
     def unbind(self, tracer: Any, tensor: Tensor) -> list[Any]:
         raise Break("iterate over a tensor")

@@ -37,6 +37,13 @@ def absent(names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), ABSENT)
 
 
+# Operators that torch.functional dresses in Python.
+_UNDRESSED = same(
+    ".opset.functions",
+    "block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum istft meshgrid norm "
+    "split stft tensordot unique_consecutive unique_dim",
+)
+
 # `functorch` lives in torch.func and a few private places; rushlight has no package of that name.
 ROOTS = {"torch": "rushlight", "functorch": "rushlight.functorch"}
 
@@ -256,8 +263,9 @@ ALIASES: dict[str, Entry] = {
         ),
         "*": ".nn.functional",
     },
+    "torch._VF": {**_UNDRESSED, "*": "."},
+    "torch._C._VariableFunctions": {**_UNDRESSED, "*": "."},
     "torch._C._linalg": {"*": ".linalg"},
-    "torch._VF": {"*": "."},
     "torch.nn.utils.prune": {
         "_compute_norm": ".nn.utils.prune:norms_along",
         "_compute_nparams_toprune": ".nn.utils.prune:count_to_prune",
@@ -598,9 +606,8 @@ ALIASES: dict[str, Entry] = {
         "_unlift_exported_program_lifted_states": ".export.unlift:unlift_program",
     },
     "torch.export.unflatten": {
-        "InterpreterModuleDispatcher": REFUSES + "RL0017",
         **same(".export.unflattening", "FlatArgsAdapter InterpreterModule UnflattenedModule"),
-        **same(".export.unflattening", "unflatten"),
+        **same(".export.unflattening", "InterpreterModuleDispatcher unflatten"),
     },
     "torch.export.dynamic_shapes": {
         "Constraint": REFUSES + "RL0017",

@@ -44,6 +44,10 @@ COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo._trace_wrapped_higher_order_op": named(
         ".func.subscripts", "TransformGetItemToIndex"
     ),
+    "torch._dynamo.backends.common": named(_BACKENDS, "aot_autograd"),
+    "torch._dynamo.backends.debugging": named(
+        _BACKENDS, "aot_eager aot_eager_decomp_partition eager"
+    ),
     "torch._dynamo.backends.registry": dict(_REGISTRY),
     "torch._dynamo.decorators": {
         **_MARKED,

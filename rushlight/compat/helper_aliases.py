@@ -69,7 +69,6 @@ HELPER_ALIASES: dict[str, Entry] = {
     "torch.nn.utils.stateless": bare("_reparametrize_module"),
     "torch.distributions.transforms": bare("_clipped_sigmoid", ".distributions.transforms"),
     "torch.functional": {"F": ".nn.functional"},
-    "torch._VF": {"*": "."},
     "torch": {"legacy_contiguous_format": ".core.device:contiguous_format"},
     "torch._subclasses.fake_tensor": {
         "unset_fake_temporarily": ".core.fake:unset_fake_temporarily",

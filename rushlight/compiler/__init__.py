@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from rushlight.base import logs
@@ -80,7 +81,9 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> Any:
     return artifacts.load_cache_artifacts(serialized_artifacts)
 
 
-def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+def list_backends(
+    exclude_tags: Sequence[str] | None = ("debug", "experimental"),
+) -> list[str]:
     """The names that `torch.compile(backend=...)` knows."""
     from rushlight.compiler import backends
 

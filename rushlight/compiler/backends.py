@@ -10,7 +10,7 @@ from rushlight.capture.exc import InvalidBackend
 from rushlight.capture.recording import NATIVE
 from rushlight.core.fake import DynamicOutputShapeException, UnsupportedFakeTensorException
 
-__all__ = ["list_backends", "lookup_backend", "register_backend"]
+__all__ = ["aot_autograd", "list_backends", "lookup_backend", "register_backend"]
 
 Backend = Callable[..., Any]
 
@@ -102,6 +102,22 @@ def through_aot(gm: Any, inputs: Sequence[Any], compiler: Backend, **options: An
         # A write to elements that repeat.
     counters["stats"]["graphs that run as they were captured"] += 1
     return gm.forward
+
+
+def aot_autograd(**options: Any) -> Backend:
+    """A backend of compilers of functional graphs: `fw_compiler`, and `bw_compiler`, `partition_fn`
+    and what else `aot_module_simplified` takes."""
+    if "fw_compiler" not in options:
+        raise TypeError("aot_autograd() needs a fw_compiler")
+
+    def backend(gm: Any, example_inputs: Sequence[Any], **tuning: Any) -> Any:
+        wanted = {**options, **tuning}
+        compiler = wanted.pop("fw_compiler")
+        wanted["bw_compiler"] = wanted.get("bw_compiler") or compiler
+        wanted["inference_compiler"] = wanted.get("inference_compiler") or compiler
+        return through_aot(gm, example_inputs, compiler, **wanted)
+
+    return backend
 
 
 @register_backend(tags=("debug",))

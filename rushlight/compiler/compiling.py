@@ -30,9 +30,10 @@ __all__ = ["ExplainOutput", "OptimizedModule", "compile", "explain", "optimize",
 # In captured code these say yes.
 marks.COMPILING.update((is_compiling, is_dynamo_compiling))
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-# By what was asked for, the one that was asked for last at the end; functions keep theirs, too.
-SHARED: dict[Any, Capture] = {}
-MAX_SHARED = 32
+# By what was asked for. What is compiled keeps its capture, and so do functions that were compiled
+# by it; nothing else does, since code knows of the classes that it was made for.
+SHARED: weakref.WeakValueDictionary[Any, Capture] = weakref.WeakValueDictionary()
+KEPT: weakref.WeakKeyDictionary[Any, dict[Any, Capture]] = weakref.WeakKeyDictionary()
 CAPTURES: weakref.WeakSet[Capture] = weakref.WeakSet()
 
 
@@ -70,7 +71,7 @@ def compile(
         backend = functools.partial(backend, **tuning)
     elif mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
-    elif options:
+    elif options and backend in (None, "inductor"):
         raise RuntimeError(
             f"Unexpected optimization option {next(iter(options))}, known options are []"
         )
@@ -105,23 +106,22 @@ def compiled(
         raise RuntimeError(f"torch.compile expects a callable, not {type(model).__name__}")
     if is_disabled:
         return model
-    capture = shared_capture(backend, fullgraph, dynamic)
+    capture = shared_capture(model, backend, fullgraph, dynamic)
     if isinstance(model, Module):
         return OptimizedModule(model, capture, (backend, fullgraph, dynamic))
     return entry(model, capture)
 
 
-def shared_capture(backend: Any, fullgraph: bool, dynamic: bool | None) -> Capture:
+def shared_capture(model: Any, backend: Any, fullgraph: bool, dynamic: bool | None) -> Capture:
     """One capture for all that is compiled alike: a function that is compiled twice has its code
     once, and so have the modules of one class."""
     run = lookup_backend(get_default_backend() if backend is None else backend)
     key = (Id(run), fullgraph, dynamic)
-    capture = SHARED.pop(key, None) or make_capture(
-        run, Options(fullgraph=fullgraph, dynamic=dynamic)
-    )
-    SHARED[key] = capture
-    if len(SHARED) > MAX_SHARED:
-        del SHARED[next(iter(SHARED))]
+    capture = SHARED.get(key)
+    if capture is None:
+        capture = SHARED[key] = make_capture(run, Options(fullgraph=fullgraph, dynamic=dynamic))
+    if isinstance(model, types.FunctionType):
+        KEPT.setdefault(model, {})[key] = capture
     return capture
 
 
@@ -258,6 +258,7 @@ def reset() -> None:
     """Drop all compiled code."""
     forget_counts()
     SHARED.clear()
+    KEPT.clear()
     for capture in list(CAPTURES):
         capture.reset()
 

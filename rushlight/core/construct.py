@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -315,10 +315,14 @@ def from_data(
             set_requires_grad(result, True)
         return result
     is_array = isinstance(data, np.ndarray)
-    if is_array or (
-        hasattr(data, "__array__") and not isinstance(data, np.generic) and not is_sequence(data)
-    ):
-        source = adopt(np.asarray(data))
+    is_exported = not is_array and is_memory_of_others(data)
+    if is_array or is_exported:
+        if is_array or hasattr(data, "__array__"):
+            source = adopt(np.asarray(data))
+        else:
+            from rushlight.core.interop import from_dlpack
+
+            source = from_dlpack(data)
         copy = converted_copy(source, dtype or source._dtype)
         return finish(copy, place, requires_grad, detached=True)
     if PROCESS.special and holds_symbols(data):
@@ -328,6 +332,13 @@ def from_data(
         return result
     array, dtype = array_of(data, dtype, "new")
     return finish(wrap(array, dtype), place, requires_grad, detached=True)
+
+
+def is_memory_of_others(data: Any) -> bool:
+    """Whether an object, other than a plain sequence, hands out an array or its memory."""
+    return (hasattr(data, "__array__") or hasattr(data, "__dlpack__")) and not isinstance(
+        data, (np.generic, Sequence)
+    )
 
 
 def holds_symbols(data: Any) -> bool:
@@ -514,7 +525,13 @@ def asarray(
         from rushlight.core.interop import from_dlpack
 
         found = from_dlpack(obj)
-    elif isinstance(obj, (bytes, bytearray, memoryview)) and not isinstance(obj, (list, tuple)):
+    elif isinstance(obj, np.generic):
+        if copy is False:
+            raise RuntimeError(
+                "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. "
+            )
+    elif has_buffer(obj):
+        # torch: whatever its elements are, the bytes are numbers of the default dtype.
         found = frombuffer(obj, dtype=result_dtype or dtypes.default_dtype)
     if found is None:
         if copy is False:
@@ -537,6 +554,14 @@ def asarray(
     if requires_grad:
         set_requires_grad(result, True)
     return result
+
+
+def has_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj).release()
+    except TypeError:
+        return False
+    return True
 
 
 def frombuffer(

@@ -355,6 +355,10 @@ class finfo:
         return f"finfo({fields}, dtype={self.dtype})"
 
 
+# What the integers of quantised dtypes are held as.
+QUANTISED = {"qint8": int8, "quint8": uint8, "qint32": int32}
+
+
 class iinfo:
     """Limits of an integer dtype."""
 
@@ -362,6 +366,8 @@ class iinfo:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, type: dtype) -> None:
+        name = getattr(type, "name", "")
+        type = QUANTISED.get(name, type)
         check_limits_argument("iinfo", type)
         if type.category > INTEGER:
             raise TypeError(
@@ -370,7 +376,7 @@ class iinfo:
             )
         if type.category == BOOL:
             raise TypeError("torch.bool is not supported by torch.iinfo")
-        self.dtype: str = type.name
+        self.dtype: str = name
         self.bits: int = type.itemsize * 8
         self.max: int = (1 << (self.bits - type.is_signed)) - 1
         self.min: int = -self.max - 1 if type.is_signed else 0

@@ -132,7 +132,8 @@ def tolist(self: Tensor) -> Any:
 
 def formatted(self: Tensor, spec: str) -> str:
     """f"{tensor:.2f}": of the number, where there is one; of its text otherwise."""
-    if self.dim() == 0 and self._array is not None and type(self) in PLAIN:
+    held = self._array is not None and type(self) in PLAIN
+    if (held or self.is_quantized) and self.dim() == 0:
         return self.item().__format__(spec)  # type: ignore[no-any-return]
     return object.__format__(self, spec)
 
@@ -159,6 +160,8 @@ def dlpack(
         raise error("RL0408", BufferError, what=f"on device '{self.device}': they have no memory")
     if self._dtype in UNKNOWN_TO_NUMPY:
         raise error("RL0408", BufferError, what=f"of {self._dtype}: NumPy's DLPack lacks the type")
+    if stream is not None and not isinstance(stream, int):
+        raise TypeError("stream must be ``int`` or ``none``")
     if stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
     array = self._array

@@ -47,6 +47,7 @@ OPTIONS: dict[str, str] = {
     "out_apart": "slice of the arguments whose memory out= may not share",
     "out_in_order": "out= may be an operand itself, but not share a part of it (on for scans)",
     "out_quiet": "out= is resized without a warning",
+    "out_casts": "its results, zeros and ones, are cast to whatever dtype out= has",
     "out_check": "refuses tensors that a composite's results could be written into",
     "out_by_count": "`out` of another shape is filled if it has as many elements; 'warned' where "
     "one of another number is resized with a warning",

@@ -34,11 +34,12 @@ class Parameter(Tensor, metaclass=ParameterType):
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter expects a Tensor, got {type(data).__name__}")
         result = data.detach()
-        if type(result) is not type(data):
+        given, kept = type(data), type(result)
+        if kept is not given:
             raise RuntimeError(
-                f"Creating a Parameter from an instance of type {type(data).__name__} requires "
+                f"Creating a Parameter from an instance of type {given.__name__} requires "
                 "that detach() returns an instance of the same type, but return type "
-                f"{type(result).__name__} was found instead. To use the type as a Parameter, "
+                f"{kept.__name__} was found instead. To use the type as a Parameter, "
                 "please correct the detach() semantics defined by its __torch_dispatch__() "
                 "implementation."
             )

@@ -45,7 +45,7 @@ def bytes_of_buffer(
         return found.astype(bool).view(np.uint8)
     if byte_order not in ("native", sys.byteorder):
         part = width // 2 if dtype is not None and dtype.is_complex else width
-        found = found.reshape(-1, part)[:, ::-1].reshape(-1)
+        found = np.ascontiguousarray(found.reshape(-1, part)[:, ::-1]).reshape(-1)
     return found
 
 

@@ -388,7 +388,8 @@ class _Square(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
-        is_square = value.shape[-2] == value.shape[-1]
+        # A number: graphs of traces have no booleans among them.
+        is_square = int(value.shape[-2] == value.shape[-1])
         return functions.full(value.shape[:-2], is_square, dtype=bool_, device=value.device)
 
 

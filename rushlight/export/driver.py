@@ -288,11 +288,13 @@ def known_constants(mod: Module, held: Held) -> ConstantNames:
 def call_graph(
     mod: Module, signature: ModuleCallSignature, kept: dict[str, ModuleCallSignature]
 ) -> list[ModuleCallEntry]:
-    """An entry for every module; the root's, and those that are kept, say how it is called."""
-    return [
+    """An entry for every module; the root's, and those that are kept, say how it is called. Further
+    calls of these have entries of their own."""
+    found = [
         ModuleCallEntry(path, kept.get(path) if path else signature)
         for path, _ in mod.named_modules(remove_duplicate=False)
     ]
+    return found + [ModuleCallEntry(path, kept[path]) for path in kept if "@" in path]
 
 
 def kept_calls(traced: Traced) -> dict[str, ModuleCallSignature]:

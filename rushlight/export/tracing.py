@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -210,12 +211,18 @@ def run_graph(module: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 class CallWatch:
-    """Notes the first call of each of some modules while they are recorded."""
+    """Notes the calls of some modules while they are recorded: those of `path` under `path`,
+    `path@1`, .... Of a module that has several paths the first call counts for each."""
 
     def __init__(self, module: Module, paths: Sequence[str]) -> None:
         self.found: dict[str, CallRecord] = {}
         members = dict(module.named_modules(remove_duplicate=False))
         self.members = {path: members[path] for path in paths if path}
+        named = Counter([id(member) for member in members.values()])
+        self.shared = {path for path, member in self.members.items() if named[id(member)] > 1}
+        # Path -> the calls that have not returned yet, and the number of all.
+        self.open: dict[str, list[CallRecord]] = {}
+        self.counts: Counter[str] = Counter()
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -236,14 +243,17 @@ class CallWatch:
 
     def note_call(self, path: str, module: Module, args: Any, kwargs: Any) -> None:
         leaves, structure = pytree.tree_flatten((args, kwargs))
-        if path not in self.found:
-            self.found[path] = CallRecord([node_for(leaf) for leaf in leaves], structure)
+        record = CallRecord([node_for(leaf) for leaf in leaves], structure)
+        self.open.setdefault(path, []).append(record)
+        number = self.counts[path]
+        self.counts[path] += 1
+        if not number or path not in self.shared:
+            self.found[f"{path}@{number}" if number else path] = record
 
     def note_result(self, path: str, module: Module, args: Any, result: Any) -> None:
-        record = self.found[path]
-        if record.out_structure is None:
-            leaves, record.out_structure = pytree.tree_flatten(result)
-            record.outputs = [node_for(leaf) for leaf in leaves]
+        record = self.open[path].pop()
+        leaves, record.out_structure = pytree.tree_flatten(result)
+        record.outputs = [node_for(leaf) for leaf in leaves]
 
 
 def node_for(value: Any) -> Any:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.pytree import TreeSpec, tree_unflatten
 from rushlight.core.tensor import Tensor
 from rushlight.export.checks import InputCheck
+from rushlight.export.origins import ROOT_KEY
 from rushlight.export.signature import InputKind, OutputKind
+from rushlight.export.state import OWN
 from rushlight.export.unlift import WRITES, codegen_of, place, write
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
@@ -24,11 +26,15 @@ from rushlight.graph.node import Node, map_arg
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.graph.specs import tree_flatten_spec
 from rushlight.nn.module import Module
+from rushlight.symbolic.numbers import NUMBERS
 
 if TYPE_CHECKING:
     from rushlight.export.program import ExportedProgram
 
-__all__ = ["FlatArgsAdapter", "InterpreterModule", "UnflattenedModule", "unflatten"]
+__all__ = [
+    "FlatArgsAdapter", "InterpreterModule", "InterpreterModuleDispatcher", "UnflattenedModule",
+    "unflatten",
+]  # fmt: skip
 
 
 class FlatArgsAdapter:
@@ -46,6 +52,20 @@ class FlatArgsAdapter:
         raise NotImplementedError
 
 
+class TreeCheck(InputCheck):
+    """The check of a call of a tree's root."""
+
+    def __call__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return super().__call__(module, args, kwargs)
+        except ValueError as error:
+            # torch: the class, and the word.
+            raise TypeError(
+                "There is no flat args adapter sepcified. Are you sure you are calling this with "
+                f"the right arguments? {error}"
+            ) from error
+
+
 class InterpreterModule(GraphModule):
     """A module of the tree, with the graph of its calls."""
 
@@ -53,6 +73,30 @@ class InterpreterModule(GraphModule):
         empty = Graph()
         empty.output(())
         super().__init__(Module(), empty, name)
+
+    def recompile_children(self) -> None:
+        """Modules of the tree are graphs of their own: each is given its graph by itself."""
+
+
+class InterpreterModuleDispatcher(Module):
+    """A module whose calls have different graphs: one call after another."""
+
+    def __init__(self, members: Module, calls: list[Module]) -> None:
+        super().__init__()
+        # State and modules are those of the first call; all calls share them.
+        vars(self).update({name: value for name, value in vars(members).items() if name in OWN})
+        # In a tuple, so that they are no modules of this one.
+        self.calls = tuple(calls)
+        self.next = 0
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        chosen = self.calls[self.next]
+        self.next = (self.next + 1) % len(self.calls)
+        return chosen(*args, **kwargs)
+
+    def call_modules(self) -> list[Module]:
+        """The module of each call."""
+        return list(self.calls)
 
 
 class UnflattenedModule(InterpreterModule):
@@ -64,11 +108,14 @@ class UnflattenedModule(InterpreterModule):
         super().__init__("UnflattenedModule")
         self.module_call_graph = copy.deepcopy(program.module_call_graph)
         self.flat_args_adapter = flat_args_adapter
+        self.dispatchers: list[InterpreterModuleDispatcher] = []
         Builder(program, self).build()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.flat_args_adapter is not None:
             args, kwargs = self.adapted(args, kwargs)
+        for dispatcher in self.dispatchers:
+            dispatcher.next = 0
         return super().__call__(*args, **kwargs)
 
     def adapted(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -109,6 +156,8 @@ class Frame:
         self.outer = outer
         self.parts: list[Node | Frame] = []
         self.nodes: set[Node] = set()
+        self.inputs: list[Node] | None = None
+        self.outputs: list[Node] | None = None
 
     def holds(self, node: Node) -> bool:
         return node in self.nodes
@@ -156,6 +205,14 @@ def enter(current: Frame, stack: Sequence[tuple[str, Any]]) -> Frame:
     return found
 
 
+def frames_in(frame: Frame) -> Iterator[Frame]:
+    """All calls in a call."""
+    for part in frame.parts:
+        if isinstance(part, Frame):
+            yield part
+            yield from frames_in(part)
+
+
 class Builder:
     """Makes the tree of a program."""
 
@@ -178,15 +235,24 @@ class Builder:
             if entry.fqn and entry.signature is not None
         }
         self.by_name = {node.name: node for node in program.graph.nodes}
+        self.order = {node: place for place, node in enumerate(program.graph.nodes)}
+        # Path of a module whose way of being called is kept -> the modules for its calls.
+        self.calls: dict[str, list[str]] = {}
+        self.all_kept: dict[str, bool] = {}
+        self.frames: dict[str, list[Frame]] = {}
 
     def build(self) -> None:
         self.place_modules()
         self.place_state()
         frame = frames_of(self.program.graph)
+        for inner in frames_in(frame):
+            self.frames.setdefault(inner.path, []).append(inner)
         self.collect_writes()
         graph = self.build_root(frame)
         self.root.graph = graph
-        hook = InputCheck(self.users, self.program.range_constraints)
+        self.place_dispatchers()
+        self.join_shared()
+        hook = TreeCheck(self.users, self.program.range_constraints)
         if self.root.flat_args_adapter is None:
             self.root.register_forward_pre_hook(hook, with_kwargs=True)
 
@@ -201,8 +267,12 @@ class Builder:
             name.rpartition(".")[0] for name in (*self.program.state_dict, *self.program.constants)
         }
         for entry in self.program.module_call_graph:
-            path = entry.fqn.partition("@")[0]
-            if path and (path in used or any([is_in(name, path) for name in held])):
+            path = entry.fqn
+            if (
+                path
+                and "@" not in path
+                and (path in used or any([is_in(name, path) for name in held]))
+            ):
                 put_module(self.root, path, InterpreterModule())
 
     def place_state(self) -> None:
@@ -319,15 +389,15 @@ class Builder:
             assert local is not None, f"{node} is not known in {frame.path!r}"
             with inserting_state(graph):
                 values[node] = graph.create_node("get_attr", local)
+                values[node].meta["val"] = node.meta.get("val")
         return values[node]
 
     def call(self, graph: Graph, frame: Frame, inner: Frame, values: dict[Node, Node]) -> None:
         """A call of a module: its graph, and the node that calls it."""
         inputs = self.inputs_of(inner)
         outputs = self.outputs_of(inner)
-        kept = self.kept.get(inner.path)
-        if kept is not None and self.fits(kept, inner, inputs, outputs):
-            self.call_as_kept(graph, frame, inner, kept, values)
+        if self.is_kept(inner.path):
+            self.call_as_kept(graph, frame, inner, values)
             return
         body = Graph()
         known: dict[Node, Node] = {}
@@ -342,43 +412,78 @@ class Builder:
         local = path[len(frame.path) + 1 :] if frame.path else path
         args = tuple([self.value_in(graph, frame, node, values) for node in inputs])
         made = graph.create_node("call_module", local, args)
+        facts = [node.meta.get("val") for node in outputs]
+        made.meta["val"] = facts[0] if len(outputs) == 1 else tuple(facts)
         if len(outputs) == 1:
             values[outputs[0]] = made
             return
         for place_, node in enumerate(outputs):
-            values[node] = graph.create_node("call_function", operator.getitem, (made, place_))
+            part = graph.create_node("call_function", operator.getitem, (made, place_))
+            part.meta["val"] = facts[place_]
+            values[node] = part
 
-    def fits(
-        self, kept: Any, inner: Frame, inputs: Sequence[Node], outputs: Sequence[Node]
-    ) -> bool:
-        """Whether a call takes and gives no more than its signature says."""
-        given = {arg.name for arg in kept.inputs}
-        taken = {arg.name for arg in kept.outputs}
-        is_first = "@" not in inner.key
-        return (
-            is_first
-            and given.issuperset([n.name for n in inputs])
-            and (taken.issuperset([n.name for n in outputs]))
-        )
+    def is_kept(self, path: str) -> bool:
+        """Whether all calls of a module go by its original way of being called."""
+        if path not in self.all_kept:
+            self.all_kept[path] = path in self.kept and all(
+                [
+                    self.signature_of(frame) is not None
+                    and self.sizes_beside(frame, self.inputs_of(frame)) is not None
+                    and self.sizes_beside(frame, self.outputs_of(frame)) is not None
+                    for frame in self.frames.get(path, ())
+                ]
+            )
+        return self.all_kept[path]
+
+    def signature_of(self, frame: Frame) -> Any:
+        return self.kept.get(frame.key.removeprefix(ROOT_KEY))
+
+    def sizes_beside(self, frame: Frame, values: Sequence[Node]) -> list[Node] | None:
+        """What a call takes or gives beside its arguments and results, and is computed of its
+        arguments: sizes. None where there is more than that."""
+        kept = self.signature_of(frame)
+        known = {self.by_name[arg.name] for arg in kept.inputs if arg.name}
+        results = {arg.name for arg in kept.outputs}
+        found: dict[Node, None] = {}
+
+        def can_have(node: Node) -> bool:
+            if node in known or node in found:
+                return True
+            is_size = isinstance(node.meta.get("val"), NUMBERS) and node.op == "call_function"
+            if not is_size or not node.args or not all(map(can_have, node.all_input_nodes)):
+                return False
+            found[node] = None
+            return True
+
+        is_inside = bool(values) and frame.holds(values[0])
+        wanted = [node for node in values if not is_inside or node.name not in results]
+        return list(found) if all(map(can_have, wanted)) else None
 
     def call_as_kept(
-        self, graph: Graph, frame: Frame, inner: Frame, kept: Any, values: dict[Node, Node]
+        self, graph: Graph, frame: Frame, inner: Frame, values: dict[Node, Node]
     ) -> None:
         """A call by the original way of calling: arguments are nested before and results
-        flattened after it, so that another module may take the place."""
+        flattened after it, so that another module may take the place. Sizes of arguments are
+        computed anew on both sides."""
+        kept = self.signature_of(inner)
+        sizes = self.sizes_beside(inner, self.inputs_of(inner)) or []
         body = Graph()
         known: dict[Node, Node] = {}
         for place_, arg in enumerate(kept.inputs):
             made = body.create_node("placeholder", arg.name or f"constant_{place_}")
             if arg.name:
+                made.meta = copy.copy(self.by_name[arg.name].meta)
                 known.setdefault(self.by_name[arg.name], made)
+        for node in sizes:
+            known[node] = copy_node(body, node, known)
         self.fill(body, inner, known)
         body.output(tuple([self.leaf(arg, body, inner, known) for arg in kept.outputs]))
         positional, keywords = kept.in_spec.children()
         parameters = [f"arg_{number}" for number in range(positional.num_children)]
         parameters += list(keywords.context)
         body.set_codegen(_PyTreeCodeGen(_PyTreeInfo(parameters, kept.in_spec, kept.out_spec)))
-        path = self.module_for(inner, body)
+        self.calls.setdefault(inner.path, []).append(self.module_for(inner, body))
+        path = inner.path
         owner = self.root.get_submodule(frame.path) if frame.path else self.root
         leaves = [self.leaf(arg, graph, frame, values) for arg in kept.inputs]
         in_spec = self.constant(graph, owner, kept.in_spec)
@@ -401,7 +506,12 @@ class Builder:
         for place_, arg in enumerate(kept.outputs):
             if arg.name:
                 part = graph.call_function(operator.getitem, (flat, place_))
+                part.meta["val"] = self.by_name[arg.name].meta.get("val")
                 values[self.by_name[arg.name]] = part
+        for node in self.sizes_beside(inner, self.outputs_of(inner)) or ():
+            for used in node.all_input_nodes:
+                self.value_in(graph, frame, used, values)
+            values[node] = copy_node(graph, node, values)
 
     def leaf(self, arg: Any, graph: Graph, frame: Frame, values: dict[Node, Node]) -> Any:
         """A leaf of arguments or results as a graph has it."""
@@ -419,28 +529,26 @@ class Builder:
 
     def inputs_of(self, frame: Frame) -> list[Node]:
         """What a frame takes from outside, less the state of its module."""
-        found: dict[Node, None] = {}
-        for node in self.program.graph.nodes:
-            if not frame.holds(node):
-                continue
-            for used in node.all_input_nodes:
-                if (
-                    not frame.holds(used)
-                    and local_name(self.state.get(used, []), frame.path) is None
-                ):
-                    found[used] = None
-        return list(found)
+        if frame.inputs is None:
+            taken = [used for node in self.nodes_of(frame) for used in node.all_input_nodes]
+            found = dict.fromkeys(used for used in taken if not frame.holds(used))
+            frame.inputs = [
+                used for used in found if local_name(self.state.get(used, []), frame.path) is None
+            ]
+        return frame.inputs
 
     def outputs_of(self, frame: Frame) -> list[Node]:
         """What others take from a frame."""
-        found = []
-        for node in self.program.graph.nodes:
-            if not frame.holds(node):
-                continue
-            outside = [user for user in node.users if not frame.holds(user)]
-            if outside and not self.is_only_written(node, frame, outside):
-                found.append(node)
-        return found
+        if frame.outputs is None:
+            frame.outputs = []
+            for node in self.nodes_of(frame):
+                outside = [user for user in node.users if not frame.holds(user)]
+                if outside and not self.is_only_written(node, frame, outside):
+                    frame.outputs.append(node)
+        return frame.outputs
+
+    def nodes_of(self, frame: Frame) -> list[Node]:
+        return sorted(frame.nodes, key=self.order.__getitem__)
 
     def is_only_written(self, node: Node, frame: Frame, outside: Sequence[Node]) -> bool:
         """Whether a value goes nowhere but into state of the frame's module."""
@@ -457,9 +565,52 @@ class Builder:
             ]
         )
 
+    def place_dispatchers(self) -> None:
+        """Let one module stand for calls of which each has a graph of its own."""
+        owners = list(self.root.modules())
+        for path, calls in self.calls.items():
+            if len(set(calls)) == 1:
+                continue
+            members = [self.root.get_submodule(name) for name in calls]
+            dispatcher = InterpreterModuleDispatcher(members[0], members)
+            self.root.dispatchers.append(dispatcher)
+            own, last = set(map(id, members)), path.rpartition(".")[2]
+            for owner in owners:
+                table = owner._modules
+                for name in [name for name, member in table.items() if id(member) in own]:
+                    if name == last:
+                        table[name] = dispatcher
+                    else:
+                        del table[name]
+
+    def join_shared(self) -> None:
+        """Let paths of modules that have the same state and graphs be paths of one module; one that
+        is never called is the one that has its state."""
+        called = {id(self.root.get_submodule(path)) for path in self.paths_made()}
+        keys = Keys()
+        first: dict[Any, Module] = {}
+        members = list(self.root.modules())
+        for member in members:
+            if id(member) in called and keys.state_of(member):
+                first.setdefault(keys.state_of(member), member)
+                first.setdefault(keys.key_of(member), member)
+        for owner in members:
+            for name, member in owner._modules.items():
+                if member is None or not keys.state_of(member):
+                    continue
+                is_called = id(member) in called
+                key = keys.key_of(member) if is_called else keys.state_of(member)
+                owner._modules[name] = first.get(key, member)
+
+    def paths_made(self) -> list[str]:
+        """The paths of modules with graphs; behind dispatchers there are others."""
+        hidden = {path for calls in self.calls.values() if len(set(calls)) > 1 for path in calls}
+        made = [path for found in self.made.values() for path, _ in found]
+        return [path for path in made if not any([is_in(path, other) for other in hidden])]
+
     def module_for(self, frame: Frame, body: Graph) -> str:
         """The path of the module for a call: one that has such a graph, or a new one."""
-        text = shape_of(body)
+        text = f"{shape_of(body)}\n{self.is_kept(frame.path)}"
         made = self.made.setdefault(frame.path, [])
         for path, known in made:
             if known == text:
@@ -473,6 +624,44 @@ class Builder:
         return path
 
 
+class Keys:
+    """What modules are, as numbers: equal ones have the same state, and compute the same of it."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}
+        self.states: dict[int, Any] = {}
+        self.found: dict[int, int] = {}
+
+    def state_of(self, module: Module) -> Any:
+        """The tensors below a module by name; nothing where there are none."""
+        if id(module) not in self.states:
+            table = {**module._parameters, **module._buffers}
+            own = [(name, id(value)) for name, value in table.items() if value is not None]
+            below = [
+                (name, self.state_of(child))
+                for name, child in module._modules.items()
+                if child is not None and self.state_of(child)
+            ]
+            state = (tuple(own), tuple(below))
+            number = self.numbers.setdefault(state, len(self.numbers) + 1)
+            self.states[id(module)] = number if own or below else 0
+        return self.states[id(module)]
+
+    def key_of(self, module: Module) -> int:
+        if id(module) not in self.found:
+            text = shape_of(module.graph) if isinstance(module, GraphModule) else id(module)
+            below = tuple(
+                [
+                    (name, self.key_of(child))
+                    for name, child in module._modules.items()
+                    if child is not None
+                ]
+            )
+            key = ("graph", self.state_of(module), text, below)
+            self.found[id(module)] = self.numbers.setdefault(key, len(self.numbers) + 1)
+        return self.found[id(module)]
+
+
 def copy_state(module: Module) -> InterpreterModule:
     """A module with the tensors and the modules of another."""
     made = InterpreterModule()
@@ -480,7 +669,7 @@ def copy_state(module: Module) -> InterpreterModule:
     made._buffers.update(module._buffers)
     made._modules.update(module._modules)
     for name, value in vars(module).items():
-        if isinstance(value, Tensor):
+        if isinstance(value, (Tensor, TreeSpec)):
             setattr(made, name, value)
     return made
 

@@ -15,6 +15,7 @@ from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
 from rushlight.core.hop import HigherOrderOperator
 from rushlight.core.op import OpOverload
+from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor
 from rushlight.export.signature import (
     ConstantArgument,
@@ -237,6 +238,10 @@ def check_lifted(ep: ExportedProgram, spec: InputSpec) -> None:
         raise SpecViolationError(f"{kind.name} {target} is not in the state dict.")
     if not persistent and target not in ep.constants:
         raise SpecViolationError(f"{kind.name} {target} is not in the constants dictionary.")
+    if kind is InputKind.PARAMETER and not isinstance(ep.state_dict[target], Parameter):
+        raise SpecViolationError(
+            f"State dict entry for parameter {target} is not an instance of torch.nn.Parameter."
+        )
     if kind is InputKind.BUFFER and not spec.persistent and target in ep.state_dict:
         raise SpecViolationError(
             f"Non-persistent buffer {target} is in the state dict, it should not be."

@@ -291,10 +291,13 @@ class GraphModule(Module):
         if any(node.meta.get("is_wrapped") for node in self._graph.nodes):
             # Code that names functions to trace as wholes does so before anyone traces.
             late.compile()
+        self.recompile_children()
+        return code
+
+    def recompile_children(self) -> None:
         for child in self.children():
             if isinstance(child, GraphModule):
                 child.recompile()
-        return code
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:

@@ -226,7 +226,7 @@ def rushlight_name(module: str, name: str, obj: object) -> str | None:
     root = host.library
     if lookup(root, name) is obj:
         return f"torch.functional.{name}" if name in FUNCTIONAL else f"torch.{name}"
-    if lookup(root.Tensor, name) is obj:
+    if lookup(root.Tensor, name) is obj or qualified == f"Tensor.{name}":
         return f"torch.Tensor.{name}"
     if module in host.OPERATORS:
         for home in HOMES:

@@ -27,13 +27,15 @@ from rushlight.core.size import Size
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, storage_of, strides_of
 from rushlight.core.typedstorage import TypedStorage
-from rushlight.io import quantized
+from rushlight.io import nested, quantized
 from rushlight.io.containers import Archive, Source
 from rushlight.io.opening import open_source
 from rushlight.io.places import location_tag
 from rushlight.io.rebuild import NAMES, SAFE_GLOBALS, STORAGE_NAMES, set_state
 from rushlight.io.walker import CallerError, Inert, Known, shown
 from rushlight.io.zipformat import ALIGNMENT, ZipWriter
+from rushlight.subclasses.jagged import JaggedTensor
+from rushlight.subclasses.nested import NestedTensor
 
 __all__ = [
     "Inert",
@@ -119,6 +121,8 @@ class Pickler(PurePickler):  # type: ignore[misc]
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
+            if isinstance(obj, (NestedTensor, JaggedTensor)):
+                return nested.parts_of(obj, named)
             # A class may have its own way.
             as_usual = type(obj).__reduce_ex__ is Tensor.__reduce_ex__
             return reduced(obj) if as_usual or obj.is_quantized else NotImplemented
@@ -229,8 +233,8 @@ def reduced(tensor: Any) -> Any:
 
 def state_of(tensor: Any) -> Any:
     """What a tensor holds beside its memory: what its class says, or attributes and slots."""
-    rule = type(tensor).__getstate__
-    if rule is not object.__getstate__:
+    rule: Any = getattr(type(tensor), "__getstate__", None)
+    if rule is not getattr(object, "__getstate__", None):
         return rule(tensor)
     attributes = dict(tensor.__dict__)
     slots = {

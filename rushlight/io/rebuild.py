@@ -251,6 +251,8 @@ def rebuild_from_type(function: Any, cls: Any, args: Any, state: Any) -> Any:
         if target is Parameter:
             raise fail("a tensor has the class of parameters")
         made = made.as_subclass(target)
+    if function.call in CHECKED:
+        return made
     plain: Any = Tensor
     if target.__setstate__ is not plain.__setstate__:
         made.__setstate__(state)
@@ -525,10 +527,13 @@ def class_only(name: str, target: Any) -> Known:
     return Known(name, call, target=target)
 
 
-MAKERS = (
+# What checks all that a tensor holds: no attributes are put on top of that.
+CHECKED: list[Callable[..., Any]] = []
+# What makes the tensor that attributes are put on.
+MAKERS: list[Callable[..., Any]] = [
     rebuild_v1, rebuild_v2, rebuild_v3, rebuild_parameter, rebuild_sparse, rebuild_meta,
     rebuild_wrapper,
-)  # fmt: skip
+]  # fmt: skip
 NAMES: dict[tuple[str, str], Any] = {
     **known(
         "torch._utils",

@@ -89,6 +89,7 @@ class Module:
     _version = 1
     training: bool
     call_super_init = False
+    _compiled_call_impl: Callable[..., Any] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 
 from rushlight.base.errors import MissingFeature, error
+from rushlight.core import ports
 from rushlight.opset import families
 
+# How they stand there: with the namespace, or as schemas beside a namespace of its own.
 QUALIFIED = re.compile(rb"(?<![\w:])([a-z_][a-z0-9_]*)::[a-z_]\w*(?=[(\0])")
+SCHEMA = re.compile(rb"(?<=\0)[a-z_]\w*\([^()\0]*\) -> ")
 
 
 class UnloadableLibrary(MissingFeature, OSError):
@@ -29,7 +32,11 @@ def namespaces_of(path: str) -> set[str]:
         except ValueError:  # an empty file
             return set()
         with content:
-            return {match.group(1).decode() for match in QUALIFIED.finditer(content)}
+            found = {match.group(1).decode() for match in QUALIFIED.finditer(content)}
+            if SCHEMA.search(content):
+                candidates = (*families.NAMESPACES, *ports.namespace_modules)
+                found.update([n for n in candidates if content.find(f"\0{n}\0".encode()) >= 0])
+            return found
 
 
 def load(path: str) -> None:
@@ -38,7 +45,7 @@ def load(path: str) -> None:
         named = namespaces_of(path)
     except FileNotFoundError:
         raise error("RL1330", OSError, path=path) from None
-    known = sorted(named.intersection(families.NAMESPACES))
+    known = sorted(named.intersection((*families.NAMESPACES, *ports.namespace_modules)))
     if not known:
         raise UnloadableLibrary(f"ops.load_library({path!r})", code="RL0301")
     for namespace in known:

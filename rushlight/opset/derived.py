@@ -36,14 +36,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def write_into(target: Tensor, result: Tensor) -> None:
-    """Store a computed result in existing memory, casting as in-place ops may."""
+def write_into(target: Tensor, result: Tensor, casts: bool = False) -> None:
+    """Store a computed result in existing memory, casting as in-place ops may, or to any dtype."""
     if not geometry.same_sizes(target.shape, result.shape):
         raise RuntimeError(
             f"output with shape {list(target.shape)} doesn't match the broadcast shape "
             f"{list(result.shape)}"
         )
-    if not can_cast(result._dtype, target._dtype):
+    if not (casts or can_cast(result._dtype, target._dtype)):
         raise RuntimeError(
             f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
             f"type {target._dtype.scalar_type_name}"
@@ -375,6 +375,7 @@ class Out(Kind):
         looks_first = by_element or bool(base.options.get("out_seen_first"))
         keeps_strides = by_element or base.kind.name == "LINALG"
         reads_apart = base.options.get("out_apart")
+        casts = bool(base.options.get("out_casts"))
         in_order = base.options.get("out_in_order", base.kind.name == "SCAN")
         checks_partly = by_element or in_order
 
@@ -411,7 +412,7 @@ class Out(Kind):
                     check_apart(target, args[:-count][reads_apart])
                 if checks_partly:
                     check_operands(target, args[:-count])
-                write_into(target, value)
+                write_into(target, value, casts)
             return outs[0] if count == 1 else tuple(outs)
 
         return backend

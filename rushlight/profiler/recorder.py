@@ -218,7 +218,8 @@ def node_name(node: Any) -> str:
 
 def shape_of(value: Any) -> list[Any]:
     if isinstance(value, Tensor):
-        return list(value.shape)
+        # torch: nested tensors have none; to ask for it would run operators.
+        return [] if value.is_nested else list(value.shape)
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], Tensor):
         return [shape_of(item) for item in value]
     return []

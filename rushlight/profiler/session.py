@@ -87,6 +87,8 @@ class profile:
         self.entered = False
         self.recorder: SpanRecorder | None = None
         self.made_events: EventList | None = None
+        # Those of recordings before this one, where they are to be kept.
+        self.earlier_events: EventList | None = None
 
     def __enter__(self) -> profile | None:
         if not self.enabled:
@@ -116,7 +118,11 @@ class profile:
         if not self.is_finished():
             raise RuntimeError("Profiler didn't finish running")
         if self.made_events is None:
-            self.made_events = events_of(self.recorder)
+            made = events_of(self.recorder)
+            if self.earlier_events is not None:
+                # Each half has its tree.
+                made[:0] = self.earlier_events
+            self.made_events = made
         return self.made_events
 
     @property

@@ -143,6 +143,7 @@ class profile:
         }
         self.schedule = schedule or record_always
         self.record_steps = schedule is not None
+        self.acc_events = acc_events
         self.on_trace_ready = on_trace_ready
         self.step_num = 0
         self.current_action = self.schedule(0)
@@ -174,7 +175,9 @@ class profile:
 
     def enter_action(self) -> None:
         if self.is_recording(self.current_action):
-            self.profiler = recording(**self.options)
+            before, self.profiler = self.profiler, recording(**self.options)
+            if self.acc_events and before is not None:
+                self.profiler.earlier_events = before.function_events
             self.profiler.__enter__()
         self.begin_step()
 

@@ -366,11 +366,11 @@ def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None
 
 
 def masked_select(tensor: Tensor, mask: Tensor) -> Any:
-    """The entries of a matrix that a mask names, a component a row."""
+    """The entries that a mask names, a component for each row along the last dim."""
     if tensor.layout.name != "strided":
         raise RuntimeError(
             f"torch.nested.masked_select requires a strided tensor, given {tensor.layout}"
         )
     mask = mask.expand(tensor.shape)
-    counts = mask.flatten(1).sum(-1) if mask.dim() > 1 else mask.sum().reshape(1)
+    counts = mask.sum(-1).reshape(-1)
     return nested_tensor_from_jagged(tensor.masked_select(mask), lengths=counts)

@@ -45,7 +45,7 @@ _ELEMENTWISE = (
 ELEMENTWISE = frozenset(_ELEMENTWISE.split())
 # What concerns the object: its place in the graph, and facts of its values.
 _OBJECT = (
-    "__get__ __set__ __delete__ backward register_hook retain_grad requires_grad_ "
+    "__format__ __get__ __set__ __delete__ backward register_hook retain_grad requires_grad_ "
     "element_size is_floating_point is_complex is_signed data_ptr storage_offset "
     "untyped_storage grad has_names is_inference is_pinned register_post_accumulate_grad_hook "
     "get_device _is_view is_same_size is_shared is_conj is_neg _is_zerotensor"

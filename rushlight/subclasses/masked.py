@@ -42,8 +42,8 @@ KEEPING = frozenset(
 # What concerns the tensor as an object.
 OBJECT = frozenset(
     (
-        "__get__", "__set__", "__len__", "backward", "dim", "element_size", "get_device",
-        "is_floating_point", "is_complex", "item", "ndimension", "nelement", "numel",
+        "__format__", "__get__", "__set__", "__len__", "backward", "dim", "element_size",
+        "get_device", "is_floating_point", "is_complex", "item", "ndimension", "nelement", "numel",
         "register_hook", "retain_grad", "size", "stride",
     )
 )  # fmt: skip

@@ -25,7 +25,9 @@ __all__ = ["NestedTensor", "as_nested_tensor", "nested_tensor", "to_padded_tenso
 # Methods that act on every element, beside the ops that say so.
 CONVERSIONS = frozenset(("contiguous", "double", "float", "requires_grad", "to"))
 # What concerns the tensor as an object and not its geometry.
-OBJECT = frozenset(("__get__", "__set__", "backward", "numel", "register_hook", "retain_grad"))
+OBJECT = frozenset(
+    ("__format__", "__get__", "__set__", "backward", "numel", "register_hook", "retain_grad")
+)
 
 
 class NestedTensor(Tensor):
@@ -36,6 +38,29 @@ class NestedTensor(Tensor):
     @property
     def is_nested(self) -> bool:  # type: ignore[override]
         return True
+
+    @property
+    def grad(self) -> Any:  # type: ignore[override]
+        """The gradient, with the same components; autograd has it packed."""
+        with DisableTorchFunctionSubclass():
+            found = Tensor.grad.__get__(self)
+        if found is None or isinstance(found, NestedTensor):
+            return found
+        return as_nested(found.as_subclass(Tensor), self.nested_components)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        with DisableTorchFunctionSubclass():
+            Tensor.grad.__set__(self, value)  # type: ignore[attr-defined]
+
+    def register_hook(self, hook: Any) -> Any:
+        components = self.nested_components
+
+        def with_components(grad: Any) -> Any:
+            return hook(as_nested(grad.as_subclass(Tensor), components))
+
+        with DisableTorchFunctionSubclass():
+            return super().register_hook(with_components)
 
     def _nested_tensor_size(self) -> Any:
         """The components' sizes, one row each."""

@@ -177,10 +177,10 @@ ON_FLOATS = names("interpolate leaky_relu std upsample_bilinear2d")
 COMPARING = names("eq ne lt le gt ge allclose isclose")
 # What concerns the tensor as an object and not its numbers.
 OBJECT = names(
-    "__get__ __set__ __len__ data_ptr dim element_size get_device is_contiguous is_pinned "
-    "is_same_size ndimension nelement numel requires_grad_ size storage_offset stride cpu int_repr "
-    "q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point "
-    "qscheme"
+    "__format__ __get__ __set__ __len__ data_ptr dim element_size get_device is_contiguous "
+    "is_pinned is_same_size ndimension nelement numel requires_grad_ size storage_offset stride "
+    "cpu int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
+    "q_zero_point qscheme"
 )
 
 

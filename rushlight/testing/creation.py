@@ -7,6 +7,7 @@ from typing import Any
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import finfo, iinfo
 from rushlight.opset import functions
+from rushlight.opset.creation.create import get_default_device
 
 __all__ = ["make_tensor"]
 
@@ -79,6 +80,7 @@ def make_tensor(
             "`requires_grad=True` is only supported for floating point and complex dtypes, but "
             f"got dtype={dtype!r}"
         )
+    device = get_default_device() if device is None else device
     real = dtype.to_real() if dtype.is_complex else dtype
     start, stop = bounds(real, low, high)
     numel = 1

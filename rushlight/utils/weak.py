@@ -101,12 +101,19 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         made.update(other)
         return made
 
+    def __ror__(self, other: Any) -> WeakIdKeyDictionary:
+        if not isinstance(other, (dict, MutableMapping)):
+            return NotImplemented
+        made = type(self)(other, self.ref_type)
+        made.update(self)
+        return made
+
     def __ior__(self, other: Any) -> WeakIdKeyDictionary:
         self.update(other)
         return self
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {len(self)} at {id(self):#x}>"
+        return f"<{type(self).__name__} at {id(self):#x}>"
 
 
 WeakTensorKeyDictionary = WeakIdKeyDictionary

@@ -278,7 +278,7 @@ def test_kernels_are_told(capsys):
     [
         (broken, "RL0753", "substitute_in_graph"),
         (lambda x: x if x.sum() > 0 else -x, "RL0750", "torch.where"),
-        (lambda x: x * x.sum().item(), "RL0751", "tensor"),
+        (lambda x: x * x.data_ptr(), "RL0751", "tensor"),
     ],
 )
 def test_errors_of_fullgraph(program, code, remedy):

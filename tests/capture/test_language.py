@@ -7,12 +7,16 @@ import collections
 import copy
 import enum
 import functools
+import gc
 import io
 import itertools
 import operator
+import os
 import pickle
+import sys
 import threading
 import typing
+import weakref
 
 import numpy as np
 import pytest
@@ -21,7 +25,7 @@ import rushlight as torch
 from rushlight import compat
 from rushlight.capture.marks import graph_break
 from rushlight.compiler import compiling
-from rushlight.compiler.counting import CompileCounter
+from rushlight.compiler.counting import CompileCounter, CompileCounterWithBackend
 
 nn = torch.nn
 T = typing.TypeVar("T")
@@ -138,6 +142,10 @@ class Made(nn.Module):
         return self.inner(x * self.k) + self.b
 
 
+class Typed(typing.TypedDict):
+    a: int
+
+
 class State:
     """What programs read and write; one for each way to run them."""
 
@@ -199,6 +207,10 @@ PROGRAMS = [
     lambda s, x: (setattr(s.local, "v", s.local.v + 1), x * s.local.v),
     lambda s, x: nn.Softmax(dim=-1)(x) + nn.ReLU()(x) + nn.Sequential(nn.Tanh(), nn.ELU())(x),
     lambda s, x: Made(3)(x) + nn.MSELoss(reduction="sum")(x, x * 2),
+    lambda s, x: (Typed(a=x)["a"], Typed({"a": 1})),
+    lambda s, x: (os.fspath("a/b"), sys.getrecursionlimit(), sys.intern("c")),
+    lambda s, x: weakref.ref(x)() + 1,
+    lambda s, x: (q := collections.deque([1, 2]), operator.setitem(q, 1, x), q),
     lambda s, x: hasattr(functools.partial(by_name), "__name__"),
     lambda s, x: (lambda a, b=1, *, c=2: a).__code__.co_varnames,
     lambda s, x: (lambda a, b=1, *, c=2: a).__kwdefaults__,
@@ -312,11 +324,33 @@ def test_compiled_code_is_shared():
 
     for _ in range(3):
         assert torch.compile(f, backend=counter)(torch.ones(2)).tolist() == [2.0, 2.0]
-    for _ in range(3):
-        torch.compile(Made(2), backend=counter)(torch.ones(3))
+    for model in [torch.compile(Made(2), backend=counter) for _ in range(3)]:
+        model(torch.ones(3))
     assert counter.frame_count == 2
     assert torch.compile(f, backend=counter, fullgraph=True)(torch.ones(2)).tolist() == [2.0, 2.0]
     assert counter.frame_count == 3
+
+
+def used_modules():
+    """Weak references to modules that compiled code was made for."""
+    model = Net()
+
+    def made(model):
+        return torch.compile(lambda x: model(x) * 2, backend="eager")
+
+    run = made(model)
+    run(torch.ones(1, 2))
+    gone = [weakref.ref(model), weakref.ref(model.linear)]
+    other = Net()
+    torch.compile(other, backend="eager")(torch.ones(1, 2))
+    gone += [weakref.ref(other), weakref.ref(other.linear.weight)]
+    return gone
+
+
+def test_compiled_modules_are_let_go():
+    gone = used_modules()
+    gc.collect()
+    assert [reference() for reference in gone] == [None] * 4
 
 
 class Net(nn.Module):
@@ -420,3 +454,116 @@ def test_what_capture_does_not_expect_ends_the_graph(monkeypatch):
 
     monkeypatch.setattr(Tracer, "contains", fail)
     assert compiled(lambda x: x + 1 if 3 in (2, x.dim()) else x)(torch.ones(1)).tolist() == [1.0]
+
+
+DATA = [
+    lambda x: (x.sum().item() + 1, x * x.sum().item()),
+    lambda x: ((x + x[0].item()) * 2, x.tolist()),
+    lambda x: torch.zeros(x.abs().long()[0].item()) + 1,
+    lambda x: (x[x > 0] * 2, x.nonzero(), torch.nonzero(x > 0)),
+    lambda x: (float(x[0]), int(x.long()[1])),
+    lambda x: (torch.masked_select(x, x > 0).sum(), torch.unique(x)),
+    lambda x: (x[x > 0].shape[0], torch.cat([x[x > 0], x[x > 0]]).mean()),
+    lambda x: x[torch.arange(3)[x > 0]] + 1,
+    lambda x: torch.tensor(3).item() + x,
+]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("number", range(len(DATA)))
+def test_what_only_data_tell_is_in_whole_graphs(number, backend):
+    program, counter = DATA[number], CompileCounterWithBackend(backend)
+    whole = torch.compile(program, backend=counter, fullgraph=True)
+    for values in ([1.0, -2.0, 3.0], [4.0, 5.0, 6.0], [2.0, -1.0, -1.0]):
+        outcomes = []
+        for f in (program, whole):
+            x = torch.tensor(values, requires_grad=number not in (4, 5, 8))
+            found = f(x)
+            leaves = torch.utils._pytree.tree_leaves(found)
+            tensors = [v for v in leaves if isinstance(v, torch.Tensor) and v.requires_grad]
+            if tensors:
+                sum(t.sum() for t in tensors).backward()
+            shown = [v.detach() if isinstance(v, torch.Tensor) else v for v in leaves]
+            outcomes.append(str((shown, x.grad)))
+        assert outcomes[0] == outcomes[1]
+    assert counter.frame_count == 1
+
+
+# Not written here as it is: pytest changes what `assert` does.
+ASSERTS = """
+def asserts(x, log):
+    log.append(1)
+    assert x.sum() > 0, "low"
+    log.append(2)
+    return x * 2
+
+def asserts_and_handles(x, log):
+    try:
+        assert (x > 0).all()
+    except AssertionError as error:
+        return x - 1, str(error)
+    return x + 1
+"""
+
+
+@pytest.mark.parametrize(("name", "ops"), [("asserts", 4), ("asserts_and_handles", 4)])
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_asserts_on_tensors(name, ops, backend):
+    namespace = {}
+    exec(ASSERTS, namespace)
+    program = namespace[name]
+    counter = CompileCounterWithBackend(backend)
+    outcomes = []
+    for f in (program, torch.compile(program, backend=counter, fullgraph=True)):
+        for sign in (1, -1, 1):
+            log, x = [], torch.tensor([1.0, 2.0]) * sign
+            try:
+                found = f(x, log)
+            except AssertionError as error:
+                found = error.args
+            outcomes.append(str((found, log)))
+    assert outcomes[:3] == outcomes[3:] and counter.op_count == ops
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_bits_of_numbers_that_change(backend):
+    def f(x, a, b):
+        return x * (a | b) + (a & b) - (a ^ b) + (a << 1) + (~a) + (b >> 1)
+
+    whole = torch.compile(f, backend=backend, fullgraph=True, dynamic=True)
+    for a, b in ((5, 6), (9, 3), (4, 2)):
+        assert torch.equal(whole(torch.ones(1), a, b), f(torch.ones(1), a, b))
+
+
+def test_backends_of_compilers():
+    from functorch.compile import make_boxed_func
+    from rushlight.compiler.backends import aot_autograd
+
+    seen = []
+
+    def compiler(kind):
+        return lambda gm, inputs: seen.append(kind) or make_boxed_func(gm.forward)
+
+    backend = aot_autograd(fw_compiler=compiler("forward"), bw_compiler=compiler("backward"))
+    f = torch.compile(lambda x: (x.sin() * x.shape[0]).sum(), backend=backend)
+    for n in (3, 4, 5):
+        x = torch.arange(float(n), requires_grad=True)
+        f(x).backward()
+        assert torch.allclose(x.grad, x.cos() * n)
+    assert seen == ["forward", "backward"] * 2
+    with pytest.raises(TypeError, match="fw_compiler"):
+        aot_autograd()
+
+
+def test_options_are_of_the_default_backend():
+    f = torch.compile(lambda x: x + 1, backend="eager", options={"any": 1})
+    assert f(torch.ones(1)).tolist() == [2.0]
+    with pytest.raises(RuntimeError, match="Unexpected optimization option any"):
+        torch.compile(lambda x: x, options={"any": 1})
+
+
+def test_a_module_tells_whether_its_calls_are_compiled():
+    model = Net()
+    assert model._compiled_call_impl is None
+    model.compile(backend="eager")
+    assert model._compiled_call_impl is not None and model(torch.ones(1, 2)).shape == (1, 2)

@@ -327,3 +327,19 @@ assert torch._C._nn.upsample_bilinear2d(x, (1, 1), False).item() == 1.5
 assert torch._C._nn.reflection_pad2d(x, (1, 1, 1, 1)).shape == (1, 1, 4, 4)
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_operators_as_torch_functional_calls_them() -> None:
+    script = """
+import rushlight.compat
+rushlight.compat.install()
+import torch
+from torch import _VF
+import torch._VF as direct
+assert _VF is direct and _VF.relu(torch.tensor([-1.0])).item() == 0
+assert _VF.max(torch.tensor([1.0, 2.0]), 0).values.item() == 2
+assert _VF.einsum("i,i->", [torch.ones(3), torch.ones(3)]).item() == 3
+assert len(_VF.unique_consecutive(torch.ones(3))) == 3
+assert torch._C._VariableFunctions.add(torch.ones(1), 1).item() == 2
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import copy
 import pickle
 
@@ -166,6 +167,20 @@ def test_public_functions_pickle_by_name():
     ):  # fmt: skip
         assert pickle.loads(pickle.dumps(function)) is function
         assert copy.deepcopy(function) is function
+
+
+def test_asarray_reads_the_bytes_of_buffers_as_the_default_dtype() -> None:
+    numbers = array.array("f", [1.0, 2.0])
+    found = rl.asarray(numbers, copy=False)
+    found[0] = 5
+    assert numbers[0] == 5 and rl.asarray(numbers, copy=True).data_ptr() != found.data_ptr()
+    assert rl.asarray(array.array("d", [1.0])).tolist() == [0.0, 1.875]
+    assert rl.asarray(array.array("i", [1, 2]), dtype=rl.int32).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="must not be 0"):
+        rl.asarray(array.array("f"))
+    with pytest.raises(RuntimeError, match="can't alias NumPy scalars"):
+        rl.asarray(np.float32(3), copy=False)
+    assert rl.asarray(np.float32(3)).dtype is rl.float32
 
 
 def test_asarray_takes_capsules():
@@ -409,3 +424,33 @@ def test_constructors_of_classes_see_tensors_as_views():
     plain = rl.ones(2)
     Derived(plain).add_(1)
     assert (plain._version, plain.tolist()) == (1, [2.0, 2.0])
+
+
+class Exporter:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+class Column(Rows):
+    """A sequence by its methods that has an array, under other labels than numbers."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.rows, dtype)
+
+    def __getitem__(self, index):
+        raise KeyError(index)
+
+
+def test_memory_that_objects_hand_out():
+    source = rl.ones(3)
+    for make in (rl.tensor, rl.as_tensor):
+        assert make(Exporter(source)).tolist() == [1.0, 1.0, 1.0]
+    assert rl.tensor(Column([1, 2])).tolist() == [1, 2]
+    with pytest.raises(TypeError, match="stream must be"):
+        source.__dlpack__(stream="0")

@@ -15,6 +15,7 @@ def test_storages_of_buffers():
     assert rl.ByteStorage.from_buffer(BYTES).tolist() == [1, 2, 3, 4]
     assert rl.ShortStorage.from_buffer(BYTES, "big").tolist() == [258, 772]
     assert rl.IntStorage.from_buffer(BYTES, "little").tolist() == [67305985]
+    assert rl.IntStorage.from_buffer(BYTES, "big").tolist() == [16909060]
     assert rl.ByteStorage.from_buffer(BYTES, count=2, offset=1).tolist() == [2, 3]
     assert rl.BoolStorage.from_buffer(bytearray([0, 1, 2]), "big").tolist() == [False, True, True]
     copied = rl.ByteStorage.from_buffer(BYTES)

@@ -334,3 +334,12 @@ assert constraints.positive is torch.distributions.constraints.positive
     assert dist.studentT.StudentT is dist.StudentT
     with pytest.raises(AttributeError, match="has no attribute 'Norm'"):
         dist.Norm
+
+
+def test_distributions_over_matrices_are_traced():
+    def entropy(mean, covariance):
+        return torch.distributions.MultivariateNormal(mean, covariance).entropy()
+
+    given = torch.zeros(2), torch.eye(2)
+    traced = torch.jit.trace(entropy, given)
+    assert traced(torch.zeros(2), 4 * torch.eye(2)) == entropy(torch.zeros(2), 4 * torch.eye(2))

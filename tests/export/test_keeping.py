@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import operator
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import rushlight as torch
 from rushlight.export import Dim, default_decompositions, export
 from rushlight.export.signature import OutputKind, OutputSpec, TensorArgument
+from rushlight.export.verifier import SpecViolationError
 from rushlight.symbolic.bindings import CallMethodKey, DivideByKey
 
 both = pytest.mark.parametrize("strict", [True, False])
@@ -210,3 +212,36 @@ def test_fake_kernels_make_tensors_of_open_sizes(strict):
             first, second = run(x, args[1], torch.tensor(count))
             torch.testing.assert_close(first, x.sin())
             assert second.shape == (count, 4)
+
+
+def test_loaded_programs_know_the_functions_of_the_library():
+    class Calls(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 2)
+
+        def forward(self, x):
+            return torch.add(torch.nn.functional.relu(self.layer(x)), x.sum().item())
+
+    program = export(Calls(), (torch.ones(1, 2),), strict=True)
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    assert b"rushlight.opset" not in buffer.getvalue()
+    buffer.seek(0)
+    loaded = torch.export.load(buffer)
+    pairs = [
+        (node.meta["source_fn_stack"], twin.meta["source_fn_stack"])
+        for node, twin in zip(program.graph.nodes, loaded.graph.nodes, strict=True)
+        if "source_fn_stack" in twin.meta
+    ]
+    found = [twin[-1][1] for _, twin in pairs]
+    assert torch.nn.functional.linear in found
+    assert torch.add in found
+    assert [node[-1][0] for node, _ in pairs] == [twin[-1][0] for _, twin in pairs]
+
+
+def test_parameters_of_a_program_are_parameters():
+    program = export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+    program.state_dict["weight"] = torch.ones(2, 2)
+    with pytest.raises(SpecViolationError, match=r"not an instance of torch\.nn\.Parameter"):
+        program.validate()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 import rushlight as torch
@@ -169,3 +171,104 @@ def test_arguments_of_another_structure():
     program = export(Pair(), ({"a": one, "b": two},))
     assert unflatten(program)({"a": one, "b": two}).tolist() == [1.0, 1.0]
     assert unflatten(program, Swap())(two, one).tolist() == [1.0, 1.0]
+
+
+class Chosen(torch.nn.Module):
+    def forward(self, x, *, flag):
+        return x + 1 if flag else x * 3
+
+
+class Twice(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Chosen()
+
+    def forward(self, x):
+        x = self.inner(x, flag=True)
+        return self.inner(x + 1, flag=False)
+
+
+class Exchanged(torch.nn.Module):
+    def forward(self, x, *, flag):
+        return x - 1 if flag else x * 5
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("is_decomposed", [True, False])
+def test_a_module_called_twice_can_be_exchanged(strict, is_decomposed):
+    x = torch.ones(1)
+    program = export(Twice(), (x,), preserve_module_call_signature=("inner",), strict=strict)
+    if is_decomposed:
+        program = program.run_decompositions({})
+    assert [entry.fqn for entry in program.module_call_graph] == ["", "inner", "inner@1"]
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    buffer.seek(0)
+    for each in (program, torch.export.load(buffer)):
+        tree = unflatten(each)
+        assert [name for name, _ in tree.named_modules()] == ["", "inner"]
+        assert tree(x).item() == tree(x).item() == 9
+        tree.set_submodule("inner", Exchanged())
+        assert tree(x).item() == 5
+
+
+def test_sizes_of_arguments_are_computed_on_both_sides_of_a_call():
+    class Half(torch.nn.Module):
+        def forward(self, x, y):
+            return y[: x.size(0) // 2]
+
+    class Halves(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = Half(), Half()
+
+        def forward(self, x, y):
+            return self.first(x, y) + self.second(x, y) + y[x.size(0) // 2 :]
+
+    size = 2 * torch.export.Dim("half", max=100)
+    x, y = torch.randn(10), torch.randn(10)
+    program = export(
+        Halves(), (x, y), dynamic_shapes=((size,), (size,)),
+        preserve_module_call_signature=("first",), strict=False,
+    )  # fmt: skip
+    tree = unflatten(program)
+    targets = [str(node.target) for node in tree.first.graph.nodes]
+    assert targets.count("aten.sym_size.int") == 1
+    x, y = torch.randn(16), torch.randn(16)
+    torch.testing.assert_close(tree(x, y), Halves()(x, y))
+    tree.first = Half()
+    torch.testing.assert_close(tree(x, y), Halves()(x, y))
+
+
+def test_paths_of_one_module_stay_paths_of_one():
+    layer = torch.nn.Linear(2, 2)
+    module = torch.nn.Sequential(layer, torch.nn.ReLU(), layer)
+    x = torch.randn(1, 2)
+    tree = unflatten(export(module, (x,)))
+    assert tree.get_submodule("0") is tree.get_submodule("2")
+    torch.testing.assert_close(tree(x), module(x))
+
+
+def test_nodes_of_trees_say_what_they_are():
+    class Pair(torch.nn.Module):
+        def forward(self, x):
+            return x + x, x * x
+
+    class Sums(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pair, self.layer = Pair(), torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.layer(x + sum(self.pair(x)))
+
+    tree = unflatten(export(Sums(), (torch.ones(2, 3),)))
+    for member in tree.modules():
+        for node in member.graph.nodes:
+            assert node.op == "output" or node.meta.get("val") is not None
+
+
+def test_a_call_of_another_structure_is_a_type_error():
+    tree = unflatten(export(Twice(), (torch.ones(1),)))
+    with pytest.raises(TypeError, match="no flat args adapter"):
+        tree(torch.ones(1), torch.ones(1))

@@ -129,6 +129,7 @@ def test_a_sample_shows_its_own_geometry() -> None:
         (lambda a: a.data, "accessing `data` under vmap"),
         (lambda a: a.sum().backward(), "called inside a functorch transform"),
         (lambda a: a.as_strided((4,), (1,)), "can access memory outside of `tensor`"),
+        (lambda a: a.as_strided((1,), (1, 1)), "size and stride must have the same length"),
         (lambda a: torch.zeros(3).copy_(a), "vmapped over but `self` not being vmapped over"),
     ],
 )

@@ -278,3 +278,22 @@ def test_other_threads_run_compiled_code_unseen():
         thread.join()
     assert names(recording) == ["fused_sin_mul"] * 20
     assert all(torch.equal(result, expected) for result in results)
+
+
+def test_events_of_all_cycles_are_kept_where_that_is_asked_for():
+    def added(**options):
+        schedule = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=2)
+        with torch.profiler.profile(schedule=schedule, **options) as run:
+            for _ in range(12):
+                torch.ones(2).add(1)
+                run.step()
+        return sum(event.name == "aten::add" for event in run.events())
+
+    assert added() == 2 and added(acc_events=True) == 4
+
+
+def test_nested_tensors_have_no_shape_to_record():
+    given = torch.nested.nested_tensor([torch.ones(2, 5), torch.ones(3, 5)], layout=torch.jagged)
+    with torch.profiler.profile(record_shapes=True) as run:
+        torch.nn.functional.linear(given, torch.ones(3, 5))
+    assert any(event.name == "aten::linear" for event in run.events())

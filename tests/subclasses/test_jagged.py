@@ -293,3 +293,10 @@ def test_copies_and_files():
 def test_refusals(function, error, words):
     with pytest.raises(error, match=words):
         function(jagged(A, B))
+
+
+def test_a_mask_of_more_dims_picks_row_by_row():
+    table = torch.arange(12.0).reshape(2, 2, 3)
+    picked = torch.nested.masked_select(table, table % 4 == 1)
+    assert [part.tolist() for part in picked.unbind()] == [[1.0], [5.0], [], [9.0]]
+    assert picked.offsets().tolist() == [0, 1, 2, 2, 3]

@@ -57,3 +57,10 @@ def test_bounds_that_leave_no_value_are_refused(dtype, low, high):
 def test_complex_tensors_are_no_views():
     made = make_tensor((4,), dtype=torch.complex64, device="cpu")
     assert made._base is None and not made._is_view()
+
+
+def test_tensors_are_made_on_the_default_device():
+    with torch.device("meta"):
+        assert make_tensor(3, dtype=torch.float32, device=None).is_meta
+        assert make_tensor(3, dtype=torch.int64, device=None, noncontiguous=True).is_meta
+    assert not make_tensor(3, dtype=torch.float32, device=None).is_meta

@@ -42,3 +42,15 @@ def test_filling_is_a_setting():
             settings.fill_uninitialized_memory = 1
     finally:
         settings.fill_uninitialized_memory = True
+
+
+def test_dictionaries_are_joined_from_both_sides():
+    class Key:
+        pass
+
+    first, second = Key(), Key()
+    held = WeakIdKeyDictionary({first: 1})
+    for joined in (held | {second: 2}, {second: 2} | held):
+        assert type(joined) is WeakIdKeyDictionary
+        assert (joined[first], joined[second], len(held)) == (1, 2, 1)
+    assert repr(held).startswith("<WeakIdKeyDictionary at 0x")

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from types import FunctionType
 from typing import Any
 
 from rushlight.export.serde.schema import refuse
-from rushlight.graph.names import qualified_name
+from rushlight.graph.names import qualified_name, resolve
 
 __all__ = ["read_metadata", "written_metadata"]
 
 BETWEEN = ";"
+# Functions of the library, methods of tensors, and classes of modules.
+LIBRARY_NAME = re.compile(
+    r"torch\.((Tensor|functional|nn\.functional|_C\._nn|nn\.modules\.[a-z_]+)\.)?[a-zA-Z_]\w*\Z"
+)
 
 
 def written_metadata(meta: dict[str, Any]) -> dict[str, str]:
@@ -41,7 +47,8 @@ def function_name(target: Any) -> str:
 
 
 def read_metadata(data: dict[str, str]) -> dict[str, Any]:
-    """A node's metadata. Functions and classes stay names: nothing is looked up."""
+    """A node's metadata. Of functions and classes those of the library are found by their names;
+    others stay names. Nothing is imported or called."""
     found: dict[str, Any] = {}
     if data.get("stack_trace"):
         found["stack_trace"] = data["stack_trace"]
@@ -51,7 +58,7 @@ def read_metadata(data: dict[str, str]) -> dict[str, Any]:
         )
     if data.get("source_fn_stack"):
         found["source_fn_stack"] = [
-            tuple(item.split(",", 1)) for item in data["source_fn_stack"].split(BETWEEN)
+            source_entry(item) for item in data["source_fn_stack"].split(BETWEEN)
         ]
     if data.get("torch_fn"):
         found["torch_fn"] = tuple(data["torch_fn"].split(BETWEEN))
@@ -61,6 +68,13 @@ def read_metadata(data: dict[str, str]) -> dict[str, Any]:
         except (ValueError, RecursionError):
             raise refuse("the custom metadata of a node is no JSON") from None
     return found
+
+
+def source_entry(text: str) -> tuple[str, Any]:
+    """`name,function`."""
+    name, _, target = text.partition(",")
+    known = resolve(target) if LIBRARY_NAME.match(target) else None
+    return name, known if isinstance(known, (FunctionType, type)) else target
 
 
 def module_entry(text: str) -> tuple[str, tuple[str, str]]:

@@ -220,7 +220,10 @@ def read_call_graph(entries: list[Record]) -> list[sig.ModuleCallEntry]:
                 out_spec=read_tree(data.out_spec),
                 forward_arg_names=[check_identifier(name) for name in names] if names else None,
             )
-        found.append(sig.ModuleCallEntry(entry.fqn and check_path(entry.fqn), signature))
+        path, mark, number = entry.fqn.partition("@")
+        if mark and not (number.isascii() and number.isdecimal()):
+            raise refuse(f"{entry.fqn[:80]!r} is no call of a module")
+        found.append(sig.ModuleCallEntry((path and check_path(path)) + mark + number, signature))
     if found and found[0].signature is None:
         raise refuse("it does not say how the program is called")
     return found

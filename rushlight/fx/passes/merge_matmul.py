@@ -62,10 +62,10 @@ def merge_matmul(in_mod: Any) -> GraphModule:
         if len(products) < 2 or not are_nodes_independent([lefts[each] for each in products]):
             continue
         operands = [lefts[each] for each in products]
-        right: Any = products[0].args[1]
-        with gm.graph.inserting_before(first_after(gm, [*operands, right])):
+        factor = products[0].args[1]
+        with gm.graph.inserting_before(first_after(gm, [*operands, factor])):
             stacked = gm.graph.call_function(LIBRARY.cat, (operands,))
-            together = gm.graph.call_function(LIBRARY.matmul, (stacked, right))
+            together = gm.graph.call_function(LIBRARY.matmul, (stacked, factor))
             parts = gm.graph.call_function(split_result_tensors, (together, operands))
             pieces = [
                 gm.graph.call_function(operator.getitem, (parts, i)) for i in range(len(operands))

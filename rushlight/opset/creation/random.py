@@ -489,6 +489,7 @@ def plain_geometry(self: Any, *rest: Any) -> Any:
 
 bernoulli = op(
     f"bernoulli(Tensor self, {GENERATOR}",
+    out_casts=True,
     may_raise=True,
     errors=lambda make: [
         (NotImplementedError, (make.ints(2, low=2),)),

@@ -632,6 +632,8 @@ def _(self: Any, shifts: Any, dims: Any) -> Any:
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
+    if not sizes and dims:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     wrapped = [geometry.wrap_dim(dim, len(sizes)) for dim in dims]
     if any(geometry.is_size(size, 0) for size in sizes):
         return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))

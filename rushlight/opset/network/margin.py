@@ -130,7 +130,9 @@ def multi_margin_loss(
     if weight is not None:
         gaps = gaps * weight.gather(0, labels).unsqueeze(1)
     losses = gaps.scatter(1, chosen, 0).sum(1) / classes
-    return apply_reduction(losses.squeeze(0) if single and reduction == NONE else losses, reduction)
+    # torch: the target tells whether there is a batch.
+    alone = reduction == NONE and target.dim() == 0
+    return apply_reduction(losses.squeeze(0) if alone else losses, reduction)
 
 
 @multi_margin_loss.samples

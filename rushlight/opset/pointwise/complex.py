@@ -268,6 +268,7 @@ complex = pointwise(
     "complex(Tensor real, Tensor imag) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2), make(2, dtype=float64)))],
     scalar=lambda m, real, imag: m.complex(real, imag),
+    exact_out=True,
     promote=promote_parts,
     check=check_parts,
     numbers=False,
@@ -290,6 +291,7 @@ polar = pointwise(
         m.multiply(size, m.cos(angle)), m.multiply(size, m.sin(angle))
     ),
     promote=promote_parts,
+    exact_out=True,
     check=check_parts,
     dtypes=lambda dtype: dtype is not float16,
     numbers=False,

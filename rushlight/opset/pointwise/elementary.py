@@ -618,7 +618,7 @@ pointwise(
 
 
 def check_ldexp(common: dtype, args: tuple[Any, ...]) -> None:
-    if args[1]._dtype.category == BOOL and args[0]._dtype.category >= FLOAT:
+    if args[1]._dtype.category == BOOL and args[0]._dtype.category == FLOAT:
         raise unsupported("ldexp_cpu_exp", args[1]._dtype)
 
 

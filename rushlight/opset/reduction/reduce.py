@@ -276,7 +276,6 @@ nansum = op(
         (IndexError, (make(2, 3), 5)),
     ],
     exact_out=False,
-    out_decides=True,
     kind=REDUCTION,
     samples=reduction_samples(),
 )

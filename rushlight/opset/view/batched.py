@@ -18,6 +18,11 @@ __all__ = ["as_strided", "expand", "permute", "resize", "squeeze", "t", "view"]
 
 def as_strided(level: Any, op: Any, self: Any, size: Any, stride: Any, offset: Any) -> Any:
     """Within the memory that one sample covers: beyond it lie the other samples."""
+    if len(size) != len(stride):
+        raise RuntimeError(
+            "Tensor.as_strided(size, stride, ...): size and stride must have the same length! Got "
+            f"size {list(size)} and stride {list(stride)}"
+        )
     value = level.front(self)
     start = value.storage_offset()
     low = start if offset is None else offset

@@ -161,3 +161,10 @@ def test_infinite_means():
     for dtype in (rl.float32, rl.float64):
         assert rl.empty(1, dtype=dtype).cauchy_(inf, 0.5).tolist() == [inf]
         assert rl.empty(20, dtype=dtype).normal_(-inf, 0.5).tolist() == [-inf] * 20
+
+
+def test_draws_of_zero_and_one_fill_out_of_any_dtype():
+    for dtype in (rl.bool, rl.int64, rl.float64):
+        out = rl.ones(3, dtype=dtype)
+        assert rl.bernoulli(rl.tensor([0.0, 1.0, 0.0]), out=out) is out
+        assert out.tolist() == [0, 1, 0]

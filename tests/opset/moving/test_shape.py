@@ -125,3 +125,9 @@ def test_a_flip_that_moves_nothing_is_a_copy(sizes, dims) -> None:
     x = rl.ones(sizes)
     x.flip(dims).zero_()
     assert x.eq(1).all()
+
+
+def test_a_number_is_not_rolled_along_a_dim():
+    with pytest.raises(IndexError, match="Dimension specified as 0 but tensor has no dimensions"):
+        rl.roll(rl.tensor(1.0), 1, 0)
+    assert rl.roll(rl.tensor(1.0), 1).item() == 1.0

@@ -202,3 +202,10 @@ def test_lengths_of_alignments_are_integers(name):
 def test_labels_of_nothing_are_refused():
     with pytest.raises(RuntimeError, match="Expected non-empty vector or matrix"):
         torch.nn.functional.multilabel_margin_loss(torch.ones(0), torch.ones(10).long())
+
+
+def test_margins_of_one_row_are_shaped_as_its_target():
+    row = torch.tensor([1.0, 2.0, 4.0])
+    for target in (torch.tensor(1), torch.tensor([1])):
+        found = torch.nn.functional.multi_margin_loss(row, target, reduction="none")
+        assert found.shape == target.shape and found.sum().item() == 1.0

@@ -77,3 +77,10 @@ def test_gradients():
     ):
         (grad,) = torch.autograd.grad([compute(z).sum()], [z])
         assert grad.tolist() == [pytest.approx(expected)]
+
+
+def test_complex_numbers_are_not_cast_to_out():
+    one, out = torch.ones(2, dtype=torch.float64), torch.ones(2, dtype=torch.complex64)
+    for make in (torch.complex, torch.polar):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+            make(one, one, out=out)

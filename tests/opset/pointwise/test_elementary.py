@@ -61,3 +61,8 @@ def test_a_single_element_and_a_number_keep_the_elements_dtype(name):
         general = function(x, 3)
     assert plain.dtype == general.dtype == torch.float64
     assert plain.item() == general.item() == function(torch.stack([x]), 3).item()
+
+
+def test_complex_numbers_times_powers_told_by_truth():
+    found = torch.ldexp(torch.ones(2, dtype=torch.complex64), torch.tensor([True, False]))
+    assert found.tolist() == [2, 1]

@@ -732,3 +732,37 @@ def test_legacy_types_tell_sparse_tensors_from_dense_ones():
     assert not isinstance(made, (torch.FloatTensor, torch.sparse.DoubleTensor))
     assert not isinstance(made.to_dense(), torch.sparse.FloatTensor)
     assert torch.sparse.FloatTensor.layout is torch.sparse_coo
+
+
+@pytest.mark.parametrize(
+    ("reduce", "product", "row_grad", "dense_grad"),
+    [
+        ("sum", [11.0, 0.0, 4.0], [1.0, 5.0, 3.0, 5.0], [1.0, 3.0, 1.0]),
+        ("mean", [5.5, 0.0, 2.0], [0.5, 2.5, 1.5, 2.5], [0.5, 1.5, 0.5]),
+        ("amax", [10.0, 0.0, 9.0], [0.0, 5.0, 3.0, 0.0], [0.0, 3.0, 2.0]),
+        ("amin", [1.0, 0.0, -5.0], [1.0, 0.0, 0.0, 5.0], [1.0, 0.0, -1.0]),
+    ],
+)
+def test_products_fold_their_terms(
+    reduce: str, product: Any, row_grad: Any, dense_grad: Any
+) -> None:
+    matrix = torch.tensor([[1.0, 0, 2], [0, 0, 0], [0, 3, -1]]).to_sparse_csr().requires_grad_()
+    vector = torch.tensor([[1.0], [3], [5]], requires_grad=True)
+    found = torch.sparse.mm(matrix, vector, reduce)
+    assert found.flatten().tolist() == product
+    found.sum().backward()
+    assert matrix.grad.values().tolist() == row_grad
+    assert vector.grad.flatten().tolist() == dense_grad
+
+
+def test_products_that_cannot_fold() -> None:
+    matrix, nan = torch.eye(2).to_sparse_csr(), torch.tensor([[float("nan")], [1.0]])
+    assert torch.sparse.mm(matrix, nan, "amax").isnan().tolist() == [[True], [False]]
+    for wrong, reduce, text in (
+        (matrix, "prod", "prod has not been enabled"),
+        (matrix.to_dense().to_sparse(), "sum", "expect self to be SparseCsr"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            torch.sparse.mm(wrong, nan, reduce)
+    with pytest.raises(RuntimeError, match="to have scalar type Float"):
+        torch.sparse.mm(matrix, nan.double(), "sum")
