@@ -16,6 +16,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import Tensor, nn
+from rushlight.jit.scripting.api import BroadcastingList2  # noqa: F401
 
 
 class Account:
@@ -735,3 +736,27 @@ def test_ellipsis_by_name():
         return x[0:1, Ellipsis].size(0), x[Ellipsis, 0].dim()
 
     assert torch.jit.script(program)(torch.zeros(2, 2)) == (1, 1)
+
+
+class Shifts(nn.Module):
+    @staticmethod
+    def shift(x):
+        return x + 100
+
+    def forward(self, x):
+        if torch.jit.is_tracing():
+            return x
+        return Shifts.shift(x)
+
+
+def test_static_methods_of_modules_are_called_by_the_class():
+    assert torch.jit.script(Shifts())(torch.zeros(1)).item() == 100
+
+
+def test_comments_broadcast_lists():
+    def program(x, y):
+        # type: (float, BroadcastingList2[float]) -> List[float]
+        return y
+
+    scripted = torch.jit.script(program)
+    assert scripted(2.0, 1.0) == scripted(2.0, [1.0, 1.0]) == [1.0, 1.0]

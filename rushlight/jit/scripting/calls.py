@@ -317,6 +317,9 @@ class Calls(Indexing):
         made.output().setType(type_.element if isinstance(type_, OptionalType) else type_)
         return SimpleValue(self.insert(made, self.place(node)).output())
 
+    def form_is_tracing(self, node: ast.Call, hint: Type | None) -> Sugared:
+        return SimpleValue(self.constant(False, self.place(node)))
+
     def form_is_scripting(self, node: ast.Call, hint: Type | None) -> Sugared:
         value = self.builtin_call(self.place(node.func), "aten::is_scripting", [], {})
         return SimpleValue(value)

@@ -32,7 +32,6 @@ from rushlight.jit.ir.types import (
     NUMBER,
     STR,
     ClassType,
-    InterfaceType,
     Type,
 )
 from rushlight.jit.scripting.annotations import (
@@ -278,6 +277,16 @@ class PythonValue(Sugared):
         fail_at(place, f"cannot call a {self.kind()}")
 
 
+class StaticMethods(PythonValue):
+    """A class that is not compiled itself: a module's. Its static methods can be called."""
+
+    def attr(self, place: SourceRange, em: Emitter, name: str) -> Sugared:
+        found = inspect.getattr_static(self.target, name, None)
+        if isinstance(found, staticmethod):
+            return sugared_function(found.__func__, place, em)
+        return super().attr(place, em, name)
+
+
 class FlagDispatch(Sugared):
     """A function that is one of two: a flag, known now, says which."""
 
@@ -379,7 +388,10 @@ def constant_of(found: Any, place: SourceRange, em: Emitter) -> Sugared | None:
 def special_form(found: Any) -> Sugared | None:
     """Functions whose calls the compiler reads itself."""
     from rushlight.jit.scripting.api import FORMS
+    from rushlight.jit.tracing.api import is_tracing
 
+    if found is is_tracing:
+        return SpecialForm("is_tracing")
     try:
         form = FORMS.get(found)
     except TypeError:
@@ -419,9 +431,7 @@ def sugared_class(cls: Any, place: SourceRange, em: Emitter) -> Sugared:
     type_ = class_type(cls, place)
     if isinstance(type_, ClassType):
         return ClassValue(type_)
-    if isinstance(type_, InterfaceType):
-        return PythonValue(cls)
-    return PythonValue(cls)
+    return StaticMethods(cls) if type_ is None else PythonValue(cls)
 
 
 def exception_name(cls: Any) -> str:
