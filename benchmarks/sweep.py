@@ -60,6 +60,7 @@ REASONS = {
     "cat": "lists of tensors in Python, and a view for each gradient",
     "empty_like": "Python that takes longer than malloc",
     "gelu": "erf in float64 where there is no native code",
+    "rot90": "rows turned round, then a copy with dims exchanged",
     "rrelu_with_noise": "a comparison, two products or choices and a copy, one pass each",
 }
 

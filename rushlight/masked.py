@@ -12,7 +12,7 @@ from typing import Any
 
 from rushlight.base.errors import MissingFeature
 from rushlight.core import geometry
-from rushlight.core.dtype import COMPLEX, FLOAT, bool_, iinfo
+from rushlight.core.dtype import COMPLEX, FLOAT, bool_, iinfo, int64, uint8
 from rushlight.opset import functions
 from rushlight.subclasses import masked
 from rushlight.subclasses.masked import MaskedTensor, is_masked_tensor
@@ -160,11 +160,26 @@ def median(
     input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
 ) -> Any:
     given = converted(input, dtype)
+    if given.dtype.category < FLOAT:
+        return median_of_integers(given, dim, keepdim, mask)
     if given.dtype.category != FLOAT:
         raise ValueError(f"median(): a floating point dtype is needed, but got {given.dtype}")
     if given.dim() == 0:
         return masked_out(given, mask, math.nan)
     return masked_out(given, mask, math.nan).nanmedian(dim, keepdim).values
+
+
+def median_of_integers(given: Any, dim: int, keepdim: bool, mask: Any) -> Any:
+    """The lower median of what the mask chooses, with the others sorted behind it."""
+    whole = given.to(uint8) if given.dtype is bool_ else given
+    chosen = masked_out(functions.ones_like(whole, dtype=int64), mask, 0).sum(dim, keepdim=True)
+    if bool((chosen == 0).any()):
+        raise ValueError(
+            "masked median expects no fully masked out rows if dtype is not floating point"
+        )
+    ordered = masked_out(whole, mask, greatest(whole.dtype)).sort(dim).values
+    found = ordered.gather(dim, (chosen - 1) // 2)
+    return (found if keepdim else found.squeeze(dim)).to(given.dtype)
 
 
 def logsumexp(

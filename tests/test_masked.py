@@ -86,3 +86,13 @@ def test_dims_of_products():
         torch.masked.prod(x, dim=2)
     with pytest.raises(RuntimeError, match="appears multiple times"):
         torch.masked.prod(x, dim=(0, 0))
+
+
+def test_medians_of_integers():
+    x = torch.tensor([[7, 2, 0], [4, 5, 1]])
+    mask = torch.tensor([[True, False, True], [False, True, True]])
+    assert torch.masked.median(x, 1, mask=mask).tolist() == [0, 1]
+    assert torch.masked.median(x, 0, keepdim=True, mask=mask).tolist() == [[7, 5, 0]]
+    assert torch.masked.median(x.bool(), 1).tolist() == [True, True]
+    with pytest.raises(ValueError, match="no fully masked out rows"):
+        torch.masked.median(x, 1, mask=torch.zeros(2, 3, dtype=torch.bool))

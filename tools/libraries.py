@@ -138,7 +138,7 @@ def versions() -> dict[str, str]:
 # Folders whose distribution has another name.
 NAMES = {
     "ignite": "pytorch_ignite", "laplace": "laplace_torch", "open_clip": "open_clip_torch",
-    "pyro": "pyro_ppl",
+    "pyro": "pyro_ppl", "rtdl": "rtdl_revisiting_models",
 }  # fmt: skip
 
 

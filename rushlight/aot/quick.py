@@ -133,7 +133,7 @@ def graph_call(plan: TrainingRun) -> GraphCall:
 def kept(tensor: Any, node: Any) -> Any:
     """What a node keeps of a tensor that is not just new: an output of its own, an alias."""
     if tensor._node is node:
-        return pack_output(tensor, tensor._output_nr)
+        return pack_output(tensor, tensor._output_nr, node)
     return pack(unlinked(tensor), node)
 
 

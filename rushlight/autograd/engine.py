@@ -547,12 +547,16 @@ def evaluate_node(task: GraphTask, node: Any, grads: list[Any], state: ThreadSta
     needs = None
     if wanted is not None:
         needs = tuple([n is not None and is_wanted(task, n) for n in node.next_nodes])
+    has_posts = hooks is not None and bool(hooks.post)
     results = apply_checked(node, tuple(grads), needs, state)
     if not task.keep_graph:
         node.release()
+    # Hooks of saved tensors may have put some on the node; torch: those are not told its inputs.
+    hooks = node.node_hooks
     if hooks is not None and hooks.post:
+        given = tuple(grads) if has_posts else ()
         for hook in list(hooks.post.values()):
-            replaced = with_user_code(state, hook, results, tuple(grads))
+            replaced = with_user_code(state, hook, results, given)
             if replaced is not None:
                 results = check_posthook(replaced, results)
     return results

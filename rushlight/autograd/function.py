@@ -507,6 +507,7 @@ def save_tensors(ctx: Any) -> None:
     """Pack what `save_for_backward` was given, now that outputs have their history."""
     if ctx.to_save is None:
         return
+    node = ctx
     entries: list[Any] = []
     for position, tensor in enumerate(ctx.to_save):
         if tensor is None:
@@ -517,7 +518,7 @@ def save_tensors(ctx: Any) -> None:
                 f"{type(tensor).__name__}"
             )
         elif tensor._node is ctx:
-            entries.append(pack_output(tensor, tensor._output_nr))
+            entries.append(pack_output(tensor, tensor._output_nr, node))
         else:
             entries.append(pack(tensor, ctx))
     ctx.saved_slots = entries

@@ -42,7 +42,7 @@ class Over(Iter):
     def next(self, tracer: Any) -> Any:
         if self.position >= len(self.base.items):
             # An exhausted iterator stays so, whatever is added later.
-            self.base = Seq(tuple, [])
+            self.base = Seq(list if self.base.kind is list else tuple, [])
             self.position = 0
             return NULL
         self.position += 1

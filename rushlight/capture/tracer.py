@@ -438,10 +438,10 @@ class Tracing:
             node.meta[WRITES] = True
         if op == "call_function" and self.is_of_numbers(example, given, named):
             node.meta[PART] = True
-        if is_inplace:
-            first = self.real(args[0])
-            if isinstance(first, Tensor) and example is first.example:
-                return first
+        first = self.real(args[0]) if args else None
+        if isinstance(first, Tensor) and example is first.example:
+            # A write in place, or a call that leaves a tensor as it is.
+            return first
         return self.outputs(node, example)
 
     def is_of_numbers(self, example: Any, given: Any, named: dict[str, Any]) -> bool:

@@ -135,7 +135,7 @@ DISTRIBUTED: dict[str, Entry] = {
     "torch.distributed.optim.post_localSGD_optimizer": grouped("PostLocalSGDOptimizer"),
     "torch.distributed.optim.utils": grouped("as_functional_optim register_functional_optim"),
     "torch.distributed.optim.zero_redundancy_optimizer": {"*": ".distributed.zero"},
-    "torch.distributed.rendezvous": grouped("register_rendezvous_handler rendezvous"),
+    "torch.distributed.rendezvous": {"*": ".distributed.meeting"},
     "torch.distributed.tensor.debug": grouped("CommDebugMode visualize_sharding"),
     "torch.distributed.tensor.device_mesh": {"*": ".distributed.mesh"},
     "torch.distributed.tensor.experimental": grouped(

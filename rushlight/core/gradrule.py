@@ -410,11 +410,13 @@ class GradRule:
             elif suffix == "_meta":
                 node.saved_slots[slot] = TensorMeta(result)
             elif isinstance(result, (list, tuple)):
-                node.saved_slots[slot] = tuple([pack_output(r, i) for i, r in enumerate(result)])
+                node.saved_slots[slot] = tuple(
+                    [pack_output(item, number, node) for number, item in enumerate(result)]
+                )
             elif position in self.non_differentiable:
                 node.saved_slots[slot] = pack(result, node)
             else:
-                node.saved_slots[slot] = pack_output(result, position)
+                node.saved_slots[slot] = pack_output(result, position, node)
 
 
 def dispatches(tensor: Any) -> bool:

@@ -10,7 +10,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rushlight.core import ports
 from rushlight.core.geometry import same_sizes
@@ -43,6 +43,13 @@ FREED = (
     "through the graph a second time or if you need to access saved tensors after calling "
     "backward."
 )
+
+
+class Metadata(NamedTuple):
+    """What a node knows of one of its outputs."""
+
+    shape: Any
+    dtype: Any
 
 
 class GraphNode:
@@ -138,8 +145,10 @@ class GraphNode:
     def _set_sequence_nr(self, number: int) -> None:
         self.sequence_nr = number
 
-    def _input_metadata(self) -> tuple[Any, ...]:
-        return self.output_metas
+    @property
+    def _input_metadata(self) -> list[Any]:
+        """What the gradients that the node takes look like."""
+        return [meta and Metadata(*meta[:2]) for meta in self.output_metas]
 
     def __call__(self, *grads: Tensor | None) -> Any:
         expected = len(self.output_metas) or 1
@@ -539,6 +548,8 @@ def pack(value: Any, node: GraphNode) -> Any:
                 saved = new_saved(value)
                 note_history(saved, value)
                 apply_pack_hook(saved, value, *hooks[-1])
+                # The engine looks at hooks of this node: unpacking may add some.
+                node.hook_table()
                 return saved
         counter = value._counter
         if counter is None or counter.value == 0:
@@ -556,13 +567,14 @@ alive: Any = ports.alive
 ports.mirror(globals(), TENSOR_TYPES="tensor_types", LEVEL_TENSOR="level_tensor", alive="alive")
 
 
-def pack_output(tensor: Tensor, output_nr: int) -> SavedTensor:
+def pack_output(tensor: Tensor, output_nr: int, node: GraphNode) -> SavedTensor:
     """Save a node's own output as an alias without history."""
     if PROCESS.special:
         hooks = LOCAL.state.saved_hooks
         if hooks:
             saved = new_saved(None, output_nr)
             apply_pack_hook(saved, tensor, *hooks[-1])
+            node.hook_table()
             return saved
     if type(tensor) is not LEVEL_TENSOR and is_watched(tensor):
         return new_saved(detached(tensor), output_nr)

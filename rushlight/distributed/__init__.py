@@ -36,6 +36,7 @@ def get_debug_level() -> DebugLevel:
 HOMES = {
     ".errors": "DistBackendError DistError DistNetworkError DistStoreError QueueEmptyError",
     ".reductions": "ReduceOp reduce_op supports_complex",
+    ".meeting": "register_rendezvous_handler rendezvous",
     ".stores": "FileStore HashStore PrefixStore Store TCPStore",
     ".work": "Work",
     ".groups": "GroupMember ProcessGroup group",

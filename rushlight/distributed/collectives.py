@@ -58,9 +58,9 @@ def check_sizes(parts: Sequence[Tensor], like: Tensor, count: int, caller: str, 
         )
     for index, part in enumerate(parts):
         if part.dtype != like.dtype:
-            raise RuntimeError(
-                f"ProcessGroupGloo::{caller}: invalid tensor type at index {index} "
-                f"(expected {like.dtype}, got {part.dtype})"
+            raise ValueError(
+                f"Invalid usage of tensors with different dtypes: {caller} got {like.dtype} and, "
+                f"at index {index}, {part.dtype}"
             )
         if part.shape != like.shape:
             raise RuntimeError(

@@ -40,10 +40,17 @@ def normal(placements: Sequence[Placement] | None, mesh: DeviceMesh, ndim: int) 
             f"`placements` must have the same length as `device_mesh.ndim`! Found placements "
             f"length: {len(placements)}, and device_mesh.ndim: {mesh.ndim}."
         )
-    return tuple([
-        Shard(placement.dim % ndim) if isinstance(placement, Shard) and ndim else placement
-        for placement in placements
-    ])  # fmt: skip
+    found: list[Placement] = []
+    for number, placement in enumerate(placements):
+        if isinstance(placement, Shard):
+            if not -ndim <= placement.dim < ndim:
+                raise RuntimeError(
+                    f"Sharding dim {placement.dim} greater than tensor ndim {ndim} for placement "
+                    f"number {number}"
+                )
+            placement = Shard(placement.dim % ndim)
+        found.append(placement)
+    return tuple(found)
 
 
 class DTensor(Tensor):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core.construct import tensor
+from rushlight.core.dtype import int32
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import setup
 from rushlight.distributed.groups import ProcessGroup, the_world
@@ -43,8 +44,9 @@ class DeviceMesh:
         if not setup.is_initialized():
             setup.init_process_group()
         self.groups = self.make_groups() if _groups is None else _groups
-        # The mesh that this one is a part of.
+        # The mesh that this one is a part of, and of that the meshes of joined dims by name.
         self.root: DeviceMesh = self
+        self.flat: dict[str, DeviceMesh] = {}
 
     def make_groups(self) -> list[Any]:
         """This process's group along each dim. Every process makes all of them."""
@@ -61,7 +63,7 @@ class DeviceMesh:
 
     @property
     def mesh(self) -> Tensor:
-        made: Tensor = tensor(self.ranks.tolist())
+        made: Tensor = tensor(self.ranks.tolist(), dtype=int32)
         return made
 
     @property
@@ -113,6 +115,8 @@ class DeviceMesh:
     def __getitem__(self, names: str | tuple[str, ...]) -> DeviceMesh:
         """The part of the mesh along the named dims that this process is in."""
         wanted = (names,) if isinstance(names, str) else tuple(names)
+        if len(wanted) == 1 and wanted[0] in self.root.flat and wanted != self.mesh_dim_names:
+            return self.root.flat[wanted[0]]
         dims = [self.place(name) for name in wanted]
         coordinate = self.get_coordinate() or [0] * self.ndim
         index: Sequence[Any] = [
@@ -129,6 +133,36 @@ class DeviceMesh:
         )
         made.root = self.root
         return made
+
+    def _flatten(self, mesh_dim_name: str | None = None) -> DeviceMesh:
+        """The same processes along one dim, which the mesh that this is part of knows by name.
+
+        Every process takes part: those of other parts make the groups of theirs.
+        """
+        root = self.root
+        names = self.mesh_dim_names or ()
+        if self.ndim == 1 and mesh_dim_name in (None, *names):
+            return self
+        name = mesh_dim_name or "_".join(names)
+        if name in (root.mesh_dim_names or ()):
+            raise ValueError(f"{name} already exists as a dim of {root}: choose another name")
+        found = root.flat.get(name)
+        if found is not None:
+            if not np.array_equal(found.ranks, self.ranks.reshape(-1)):
+                raise ValueError(f"{name} already is the name of other dims of {root}")
+            return found
+        dims = [root.place(each) for each in names] if root is not self else range(self.ndim)
+        lines = np.moveaxis(root.ranks, list(dims), list(range(-len(dims), 0)))
+        own: Any = None
+        for line in lines.reshape(-1, self.ranks.size).tolist():
+            made = setup.new_group(line)
+            own = made if isinstance(made, ProcessGroup) else own
+        flat = DeviceMesh(
+            self.device_type, self.ranks.reshape(-1), mesh_dim_names=(name,), _groups=[own]
+        )
+        flat.root = root
+        root.flat[name] = flat
+        return flat
 
     @staticmethod
     def from_group(group: Any, device_type: str, mesh: Any = None, **options: Any) -> DeviceMesh:
@@ -173,6 +207,11 @@ def init_device_mesh(
     backend_override: Any = None,
 ) -> DeviceMesh:
     """A mesh of all processes, in the order of their ranks."""
+    if ":" in device_type:
+        raise RuntimeError(
+            f"Device type with index is not supported but got {device_type}: a mesh takes the "
+            "type alone, and a process its own device of it"
+        )
     if mesh_dim_names is not None and len(set(mesh_dim_names)) != len(mesh_dim_names):
         raise RuntimeError(f"Each mesh_dim_name must be unique, got {mesh_dim_names}")
     if not setup.is_initialized():

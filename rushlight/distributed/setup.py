@@ -28,7 +28,7 @@ from rushlight.distributed.groups import (
     log,
     the_world,
 )
-from rushlight.distributed.rendezvous import Meeting, meet
+from rushlight.distributed.meeting import Meeting, meet
 from rushlight.distributed.stores import HashStore, PrefixStore, Store, TCPStore
 from rushlight.distributed.syncnorm import synced_norm
 from rushlight.distributed.watch import Watch

@@ -25,6 +25,8 @@ DEFAULT = timedelta(seconds=300)
 
 def as_text(value: Any) -> str:
     """Bytes or text as one character a byte."""
+    if not isinstance(value, str | bytes | bytearray | memoryview):
+        raise TypeError(f"a store keeps str or bytes, got {type(value).__name__}")
     return (value.encode() if isinstance(value, str) else bytes(value)).decode("latin-1")
 
 
@@ -91,6 +93,10 @@ class Store:
         return [self.get(key) for key in keys]
 
     def multi_set(self, keys: Sequence[str], values: Sequence[Any]) -> None:
+        if len(keys) != len(values):
+            raise DistStoreError(
+                f"multi_set takes as many values as keys, got {len(values)} for {len(keys)}"
+            )
         for key, value in zip(keys, values):
             self.set(key, value)
 

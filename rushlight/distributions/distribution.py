@@ -21,8 +21,8 @@ class Distribution:
     """Subclasses set `arg_constraints` and `support`, and define `rsample` or `sample`,
     `log_prob` and what else they can tell."""
 
-    has_rsample: Any = False
-    has_enumerate_support: Any = False
+    has_rsample = False  # type: Any
+    has_enumerate_support = False  # type: Any
     _validate_args: bool = __debug__
     # Attributes that `expand` expands, tensors or distributions that start with the batch
     # dimensions, and those that it takes over. A class states them beside its constructor.

@@ -313,6 +313,16 @@ class Library:
     def _register_torch_dispatch_rule(self, op_name: Any, cls: type, fn: Any) -> None:
         self.entries.state(find_op(op_name, self.ns), "torch_dispatch", cls, fn)
 
+    @property
+    def m(self) -> Entries:
+        """What was registered; deleting it takes it out again."""
+        self.check_alive()
+        return self.entries
+
+    @m.deleter
+    def m(self) -> None:
+        self._destroy()
+
     def _destroy(self) -> None:
         """Undo every registration of this library."""
         self.entries.undo()

@@ -89,7 +89,8 @@ class Module:
     _version = 1
     training: bool
     call_super_init = False
-    _compiled_call_impl: Callable[..., Any] | None = None
+    # No annotation: libraries read those of their modules where torch has this class.
+    _compiled_call_impl = None  # type: Callable[..., Any] | None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from rushlight.base.errors import MissingFeature, error
@@ -311,6 +312,17 @@ def derive_custom(op: OpOverload, kernels: dict[str, Kernel]) -> None:
             op.body, op.autograd_only = unrecorded(op), True
 
 
+def warn_unrecorded(op_name: str, gradient: object = None) -> None:
+    warnings.warn(
+        f"{op_name}: an autograd kernel was not registered to the Autograd key(s) but we are "
+        "trying to backprop through it. This may lead to silently incorrect behavior. If your "
+        "operator is differentiable, register an autograd kernel for it with "
+        "torch.library.register_autograd; otherwise detach its results.",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
 class Unrecorded(GraphNode):
     """The node behind results of an op without an autograd kernel: no gradient passes it."""
 
@@ -319,14 +331,7 @@ class Unrecorded(GraphNode):
     op_name: str
 
     def apply(self, grads: tuple[Any, ...], needs: tuple[bool, ...] | None) -> tuple[Any, ...]:
-        warnings.warn(
-            f"{self.op_name}: an autograd kernel was not registered to the Autograd key(s) but we "
-            "are trying to backprop through it. This may lead to silently incorrect behavior. If "
-            "your operator is differentiable, register an autograd kernel for it with "
-            "torch.library.register_autograd; otherwise detach its results.",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn_unrecorded(self.op_name)
         return (None,) * len(self.next_nodes)
 
     def name(self) -> str:
@@ -335,7 +340,8 @@ class Unrecorded(GraphNode):
 
 def unrecorded(op: OpOverload) -> Kernel:
     """What runs at the autograd layer where nothing was registered for it: results without a
-    gradient of their own are marked, so that a backward through them warns."""
+    gradient of their own are marked, so that a backward through them warns; one through what the
+    kernel recorded warns too."""
 
     def run(*args: Any) -> Any:
         if not PROCESS.special:
@@ -351,6 +357,9 @@ def unrecorded(op: OpOverload) -> Kernel:
         if not inputs:
             return result
         outputs = tensors_in(result if isinstance(result, tuple) else (result,))
+        for tensor in outputs:
+            if tensor.requires_grad:
+                tensor.register_hook(partial(warn_unrecorded, op.name()))
         marked = [t for t in outputs if history.is_differentiable(t) and not t.requires_grad]
         if marked:
             node = Unrecorded(

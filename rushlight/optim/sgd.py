@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.opset import functions
-from rushlight.opset.heavy import heavy_kernels
+from rushlight.opset.heavy import heavy_kernels, may_compile
 from rushlight.optim.optimizer import check_options
 from rushlight.optim.rule import PerParameter, fused_step, is_plain, number
 
@@ -91,7 +91,7 @@ class SGD(PerParameter):
     def is_native(self, values: list[Any], group: dict[str, Any]) -> bool:
         """Whether native code takes the step, and is quicker than operations on each parameter."""
         is_short = not group["momentum"] and not group["weight_decay"]
-        if group["maximize"] or (is_short and len(values) < MANY):
+        if group["maximize"] or (is_short and len(values) < MANY) or not may_compile():
             return False
         if group["momentum"] and any(
             ["momentum_buffer" not in self.state[value] for value in values]

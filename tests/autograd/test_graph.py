@@ -10,6 +10,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.autograd import Variable
+from rushlight.autograd.engine import current_autograd_node
 from rushlight.autograd.function import UndefinedGrad
 from rushlight.autograd.graph import (
     Node,
@@ -438,3 +439,30 @@ def test_saved_output_and_view_write_leave_no_cycle():
         assert old() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("name", ["sin", "exp"])
+def test_hooks_that_unpacking_puts_on_a_node_run(name):
+    told = []
+
+    def unpack(tensor):
+        def halve(results, given):
+            told.append(given)
+            return tuple([value / 2 for value in results])
+
+        current_autograd_node().register_hook(halve)
+        return tensor
+
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+        getattr(x, name)().sum().backward()
+    (plain,) = torch.autograd.grad(getattr(x, name)().sum(), x)
+    assert torch.equal(x.grad, plain / 2)
+    assert told == [()]
+
+
+def test_nodes_tell_of_the_gradients_that_they_take():
+    x = torch.ones(2, 3, requires_grad=True)
+    variance, _ = torch.var_mean(x, dim=0)
+    assert [meta.shape for meta in variance.grad_fn._input_metadata] == [(3,), (3,)]
+    assert (x * 2).grad_fn._input_metadata[0].dtype is torch.float32

@@ -396,7 +396,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     ),
     # Modules.
     "training flag": (MODULE, "net(x)", "net.eval()"),
-    "training flag of a dropout": (MODULE, "net.drop(x)", "net.drop.p = 1.0"),
+    "training flag of a dropout": (MODULE, "net.drop(x) * 2", "net.drop.p = 1.0"),
     "parameter replaced": (MODULE, "net(x)", "net.lin.weight = nn.Parameter(torch.ones(3, 3))"),
     "parameter written": (MODULE, "net(x)", "net.lin.weight.data.fill_(2.0)"),
     "parameter to None": (MODULE, "net(x)", "net.lin.bias = None"),

@@ -40,7 +40,6 @@ MORE = {
     # PyTorch has no rule for these.
     "p_yield_from": [2],
     "p_simple_namespace": [1],
-    "p_result_type": [1],
     # `backward` is a node.
     "p_backward": [4],
 }

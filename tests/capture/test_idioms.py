@@ -108,7 +108,8 @@ FEWER = {
     # Modules and buffers that are made in the function, and conversions of modules.
     "p_module_to": [1],
     "p_module_sequential_made": [2],
-    "p_module_flatten": [1],
+    # What a call leaves as it is needs no graph.
+    "p_module_flatten": [],
     "p_buffer_made": [1, 1],
     # An error of the program: it runs natively from the start.
     "p_error_escapes": [],

@@ -211,6 +211,7 @@ PROGRAMS = [
     lambda s, x: (os.fspath("a/b"), sys.getrecursionlimit(), sys.intern("c")),
     lambda s, x: weakref.ref(x)() + 1,
     lambda s, x: (q := collections.deque([1, 2]), operator.setitem(q, 1, x), q),
+    lambda s, x: (x.float() is x, x.contiguous() is x, x.to("cpu") is x, x.view(3) is x),
     lambda s, x: hasattr(functools.partial(by_name), "__name__"),
     lambda s, x: (lambda a, b=1, *, c=2: a).__code__.co_varnames,
     lambda s, x: (lambda a, b=1, *, c=2: a).__kwdefaults__,
@@ -568,3 +569,12 @@ def test_a_module_tells_whether_its_calls_are_compiled():
     assert model._compiled_call_impl is None
     model.compile(backend="eager")
     assert model._compiled_call_impl is not None and model(torch.ones(1, 2)).shape == (1, 2)
+
+
+def test_iterators_that_are_used_up_stay_what_they_are():
+    def f(x):
+        it = iter([x])
+        return list(it), it
+
+    _, it = compiled(f)(torch.ones(1))
+    assert type(it) is type(iter([])) and list(it) == []

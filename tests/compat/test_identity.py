@@ -128,6 +128,20 @@ def test_from_torch_import_everything():
     assert python("-c", STAR) == "fine\n"
 
 
+HINTS = """
+import typing, rushlight.compat
+rushlight.compat.install()
+import torch
+class Net(torch.nn.Linear): width: int
+typing.get_type_hints(torch.distributions.Normal), typing.get_type_hints(torch.optim.Adam)
+print(typing.get_type_hints(Net)["width"])
+"""
+
+
+def test_hints_of_classes_can_be_read_where_torch_has_them():
+    assert python("-c", HINTS) == "<class 'int'>\n"
+
+
 @pytest.mark.parametrize(
     ("function", "expected"),
     [

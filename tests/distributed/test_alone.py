@@ -194,3 +194,66 @@ def test_options_that_would_change_something_are_refused(alone):
     with pytest.raises(MissingFeature, match="forward_dtype"):
         whole.redistribute(placements=[Replicate()], forward_dtype=torch.bfloat16)
     assert whole.redistribute(mesh, [Replicate()]).to_local().tolist() == [1.0, 1.0]
+
+
+def test_rendezvous_gives_a_store_once(tmp_path):
+    place = f"file://{tmp_path / 'meeting'}?rank=0&world_size=1"
+    meetings = dist.rendezvous(place)
+    store, rank, size = next(meetings)
+    store.set("key", "value")
+    assert (rank, size, store.get("key")) == (0, 1, b"value")
+    with pytest.raises(RuntimeError, match="Unable to perform rerendezvous using file:// method"):
+        next(meetings)
+    with pytest.raises(RuntimeError, match="`url` must be a string"):
+        dist.rendezvous(3)
+    with pytest.raises(RuntimeError, match="No rendezvous handler for smoke://"):
+        next(dist.rendezvous("smoke://"))
+
+
+def test_handlers_of_other_schemes(tmp_path):
+    def handler(url, timeout=None, **options):
+        assert url == "whistle://here?rank=0&world_size=1"
+        yield dist.FileStore(str(tmp_path / "file"), 1), 0, 1
+
+    dist.register_rendezvous_handler("whistle", handler)
+    try:
+        dist.init_process_group("gloo", init_method="whistle://here", rank=0, world_size=1)
+        assert dist.get_world_size() == 1
+    finally:
+        dist.destroy_process_group()
+    with pytest.raises(RuntimeError, match="Rendezvous handler for whistle:// already registered"):
+        dist.register_rendezvous_handler("whistle", handler)
+
+
+def test_stores_keep_texts_and_bytes():
+    store = dist.HashStore()
+    with pytest.raises(TypeError, match="a store keeps str or bytes, got int"):
+        store.set("key", 3)
+    with pytest.raises(dist.DistStoreError, match="as many values as keys"):
+        store.multi_set(["a"], ["b", "c"])
+
+
+def test_lists_of_another_dtype(alone):
+    with pytest.raises(ValueError, match="tensors with different dtypes"):
+        dist.all_gather([torch.zeros(1, dtype=torch.int64)], torch.zeros(1))
+
+
+def test_meshes_are_joined_by_name(alone):
+    mesh = init_device_mesh("cpu", (1, 1), mesh_dim_names=("data", "model"))
+    assert mesh.mesh.dtype is torch.int32
+    flat = mesh["data", "model"]._flatten()
+    assert flat.mesh_dim_names == ("data_model",) and flat.get_group().size() == 1
+    assert mesh["data_model"] is flat is mesh._flatten()
+    assert mesh["data"]._flatten() == mesh["data"]
+    with pytest.raises(ValueError, match="model already exists as a dim"):
+        mesh._flatten("model")
+    with pytest.raises(RuntimeError, match="Device type with index is not supported"):
+        init_device_mesh("cpu:0", (1,))
+
+
+def test_layouts_that_cannot_be(alone):
+    mesh = init_device_mesh("cpu", (1,))
+    with pytest.raises(RuntimeError, match="Sharding dim 3 greater than tensor ndim 1"):
+        DTensor.from_local(torch.ones(2), mesh, [Shard(3)])
+    with pytest.raises(RuntimeError, match="Sharding dim -2 greater than tensor ndim 1"):
+        DTensor.from_local(torch.ones(2), mesh, [Shard(-2)])

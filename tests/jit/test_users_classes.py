@@ -2,6 +2,7 @@
 # ruff: noqa: UP006, UP035, UP045
 
 import io
+import math
 import subprocess
 import sys
 from collections import OrderedDict
@@ -15,6 +16,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import Tensor, nn
+from rushlight.jit.scripting.api import BroadcastingList2  # noqa: F401
 
 
 class Account:
@@ -619,3 +621,142 @@ def test_static_methods_go_to_files():
     torch.jit.save(torch.jit.script(Opens()), buffer)
     buffer.seek(0)
     assert torch.jit.load(buffer)("a") == "other"
+
+
+def test_tuples_are_not_written_to():
+    def program():
+        pair = (1, 2)
+        pair[0] = 3
+        return pair
+
+    with pytest.raises(RuntimeError, match="does not support subscripted assignment"):
+        torch.jit.script(program)
+
+
+def test_legacy_constructors():
+    def program():
+        return torch.FloatTensor([1, 2]), torch.BoolTensor([2]), torch.LongTensor(2, 3)
+
+    floats, bools, sizes = torch.jit.script(program)()
+    assert floats.dtype is torch.float32 and floats.tolist() == [1.0, 2.0]
+    assert bools.tolist() == [True] and sizes.shape == (2, 3) and sizes.dtype is torch.int64
+
+    def refused():
+        return torch.LongTensor(1, [2])
+
+    with pytest.raises(RuntimeError, match="multiple positional arguments that were not all"):
+        torch.jit.script(refused)
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Carries(True)
+        self.inner.size = 7
+
+    def forward(self, x: int):
+        return self.inner(x) + self.inner.uses
+
+
+def test_freezing_keeps_attributes_of_modules_within():
+    frozen = torch.jit.freeze(torch.jit.script(Outer().eval()), ["inner.size"])
+    assert frozen.inner.size == 7 and frozen(2) == 3
+    with pytest.raises(RuntimeError, match="Unknown name: inner.other"):
+        torch.jit.freeze(torch.jit.script(Outer().eval()), ["inner.other"])
+
+
+class Holds(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        self.named = nn.ModuleDict({"a": nn.ReLU()})
+        self.rows = nn.ParameterList([nn.Parameter(torch.ones(1))])
+
+    def forward(self, x):
+        return self.steps(x)
+
+
+def test_compiled_containers_are_gone_through_in_python():
+    scripted = torch.jit.script(Holds())
+    assert len(scripted.steps) == 2 and [m.original_name for m in scripted.steps] == [
+        "Linear",
+        "ReLU",
+    ]
+    assert scripted.steps[0](torch.ones(1, 2)).shape == (1, 2)
+    assert scripted.steps[-1].original_name == "ReLU" and len(scripted.steps[:1]) == 1
+    assert list(scripted.named) == ["a"] and "a" in scripted.named
+    assert [name for name, _ in scripted.named.items()] == ["a"]
+    assert [row.item() for row in scripted.rows] == [1.0] and bool(scripted)
+    with pytest.raises(TypeError, match="object of type 'Holds' has no len"):
+        len(scripted)
+
+
+def test_parameters_do_not_become_none():
+    scripted = torch.jit.script(nn.Linear(2, 2))
+    with pytest.raises(RuntimeError, match="'weight' is a tensor in compiled code"):
+        scripted.weight = None
+
+
+def test_comprehensions_have_variables_of_their_own():
+    def program():
+        i, a = 1, 6
+        shown = [i if i != 2 else 9 for i in range(3)]
+        named = {i: a for i, a in zip([1], [2])}
+        return i, a, shown, named, [[a + i for a in range(2)] for i in range(2)]
+
+    assert torch.jit.script(program)() == (1, 6, [0, 1, 9], {1: 2}, [[0, 1], [1, 2]])
+
+
+def test_forms_read_their_keywords():
+    def program(x: List[int]) -> int:
+        found = 0
+        for i, value in enumerate(x, start=1):
+            found += i * value
+        return found
+
+    assert torch.jit.script(program)([1, 2, 3]) == 14
+
+    def refused(x: List[int]):
+        return [a for a, b in zip(x, x, strict=True)]
+
+    with pytest.raises(RuntimeError, match="zip takes no keyword arguments"):
+        torch.jit.script(refused)
+
+
+def test_remainders_of_floats_are_those_of_math():
+    def program(a: float, b: float):
+        return math.remainder(a, b)
+
+    scripted = torch.jit.script(program)
+    assert [scripted(5.0, 3.0), scripted(0.0, math.inf), scripted(-7.0, 2.5)] == [-1.0, 0.0, 0.5]
+
+
+def test_ellipsis_by_name():
+    def program(x):
+        return x[0:1, Ellipsis].size(0), x[Ellipsis, 0].dim()
+
+    assert torch.jit.script(program)(torch.zeros(2, 2)) == (1, 1)
+
+
+class Shifts(nn.Module):
+    @staticmethod
+    def shift(x):
+        return x + 100
+
+    def forward(self, x):
+        if torch.jit.is_tracing():
+            return x
+        return Shifts.shift(x)
+
+
+def test_static_methods_of_modules_are_called_by_the_class():
+    assert torch.jit.script(Shifts())(torch.zeros(1)).item() == 100
+
+
+def test_comments_broadcast_lists():
+    def program(x, y):
+        # type: (float, BroadcastingList2[float]) -> List[float]
+        return y
+
+    scripted = torch.jit.script(program)
+    assert scripted(2.0, 1.0) == scripted(2.0, [1.0, 1.0]) == [1.0, 1.0]

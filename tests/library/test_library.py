@@ -512,6 +512,27 @@ def test_operators_live_as_long_as_their_library():
         lib.define("g(Tensor x) -> Tensor")
 
 
+def test_gradients_of_what_a_kernel_computes_come_with_a_warning():
+    with torch.library._scoped_library("warned", "FRAGMENT") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x * 3, "CPU")
+        x = torch.ones(2, requires_grad=True)
+        with pytest.warns(UserWarning, match="warned::f: an autograd kernel was not registered"):
+            torch.ops.warned.f(x).sum().backward()
+        assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_what_a_library_holds_can_be_deleted():
+    lib = torch.library.Library("deleted", "FRAGMENT")
+    lib.define("f(Tensor x) -> Tensor")
+    assert lib.m is lib.entries
+    del lib.m
+    with pytest.raises(AttributeError):
+        torch.ops.deleted.f
+    with pytest.raises(AssertionError, match="has been destroyed"):
+        lib.m
+
+
 def test_rules_go_with_the_library_that_registered_them():
     with library._scoped_library("lived", "FRAGMENT") as lib:
         lib.define("g(Tensor x) -> Tensor")

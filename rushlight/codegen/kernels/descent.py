@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.codegen.kernels import library
-from rushlight.codegen.kernels.pool import threads
-from rushlight.codegen.kernels.stepping import NUMBERS, PIECE, SGD, WAYS
+from rushlight.codegen.kernels import link
+from rushlight.codegen.kernels.pool import pool, threads
+from rushlight.codegen.kernels.stepping import NUMBERS, PIECE, SGD, WAYS, step_texts
 from rushlight.codegen.kernels.words import address
 
 __all__ = ["descend"]
@@ -50,5 +50,7 @@ def descend(
     for name, number in zip(NUMBERS, (decay, momentum, kept, rate), strict=True):
         floats[2 * SGD.places[name]] = number
     work = int(pieces[:, -1].sum()) * COST
-    library.run("sgd", words, len(pieces), threads(len(pieces), work), work)
+    # A module of its own: who steps need not have compiled convolutions.
+    function = link.machine().functions("steps", step_texts, ("sgd",))["sgd"]
+    pool().run(function, address(words), len(pieces), threads(len(pieces), work), work)
     return True

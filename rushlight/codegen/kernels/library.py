@@ -17,7 +17,6 @@ from rushlight.codegen.kernels.layout import layout_texts
 from rushlight.codegen.kernels.norms import norm_texts
 from rushlight.codegen.kernels.pool import pool
 from rushlight.codegen.kernels.products import product_texts
-from rushlight.codegen.kernels.stepping import step_texts
 from rushlight.codegen.kernels.winograd import winograd_texts
 from rushlight.codegen.kernels.words import address
 
@@ -28,7 +27,7 @@ DRIVERS = (
     "winograd_weights", "depthwise", "depthwise_weights", "norm", "norm_backward",
     "attention", "attention_backward", "last", "last_weights", "last_sum", "last_pack",
     "turn_samples", "last_norm", "last_norm_backward", "last_norm_whole", "last_norm_gradients",
-    "sgd", "chained",
+    "chained",
 )  # fmt: skip
 
 
@@ -39,8 +38,7 @@ def target() -> Target:
 def texts(wanted: Target) -> list[str]:
     families = (
         product_texts, layout_texts, direct_texts, winograd_texts, depthwise_texts, norm_texts,
-        attention_texts, last_texts, last_norm_texts, step_texts,
-        chain_texts,
+        attention_texts, last_texts, last_norm_texts, chain_texts,
     )  # fmt: skip
     return [text for family in families for text in family(wanted)]
 

@@ -157,7 +157,7 @@ def threads(chunks: int, work: int, count: int | None = None) -> int:
     """How many threads of so many may take part in a job; memory is made for each."""
     if work < SHARED or chunks < 2:
         return 1
-    return min(get_num_threads() if count is None else count, MOST)
+    return min(get_num_threads() if count is None else count, MOST, chunks)
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.relations import why_not_interface
-from rushlight.jit.ir.types import ClassType, InterfaceType
+from rushlight.jit.ir.types import TENSOR, ClassType, InterfaceType
 from rushlight.jit.objects.functions import ScriptMethod
 from rushlight.jit.unit import Instance
 
@@ -62,6 +62,8 @@ class ModuleCore:
         from rushlight.jit.objects.binding import CannotCast, cast_value
 
         type_ = self.instance.type.attributes[name]
+        if value is None and type_ is TENSOR and name in self.instance.type.parameters:
+            raise RuntimeError(f"'{name}' is a tensor in compiled code: it cannot become None")
         try:
             self.instance.values[name] = cast_value(value, type_)
         except CannotCast as reason:

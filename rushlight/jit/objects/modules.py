@@ -179,6 +179,8 @@ class RecursiveScriptModule(ScriptModule):
             return core.instance.type.constants[name]
         if name in core.instance.type.properties:
             return core.instance.type.properties[name][0].run(core.instance)
+        if name in ("keys", "values", "items") and "dict" in fields.get("_container", ""):
+            return getattr(self._members(), name)
         if name == "forward":
             if core._has_method("forward__0"):
                 several = [n for n in core.instance.type.methods if n.startswith("forward__")]
@@ -229,6 +231,42 @@ class RecursiveScriptModule(ScriptModule):
 
     def _get_methods(self) -> list[ScriptMethod]:
         return self._c._get_methods()  # type: ignore[no-any-return]
+
+    def _members(self) -> dict[str, Any] | None:
+        """What Python goes through, of a container of modules or parameters; by name."""
+        kind = self.__dict__.get("_container", "")
+        if kind in ("list", "dict"):
+            return dict(self._modules)
+        return dict(self._parameters) if kind else None
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        members = self._members()
+        if members is None:
+            if self._c._has_method("__len__"):
+                return int(self._c._get_method("__len__")())
+            raise TypeError(f"object of type '{self.original_name}' has no len()")
+        return len(members)
+
+    def __iter__(self) -> Any:
+        members = self._members()
+        if members is None:
+            raise TypeError(f"'{self.original_name}' object is not iterable")
+        return iter(members if "dict" in self.__dict__["_container"] else members.values())
+
+    def __contains__(self, name: object) -> bool:
+        members = self._members()
+        if members is None:
+            raise TypeError(f"argument of type '{self.original_name}' is not iterable")
+        return name in (members if "dict" in self.__dict__["_container"] else members.values())
+
+    def __getitem__(self, key: Any) -> Any:
+        members = self._members()
+        if members is None:
+            raise TypeError(f"'{self.original_name}' object is not subscriptable")
+        return members[key] if isinstance(key, str) else list(members.values())[key]
 
     def __copy__(self) -> RecursiveScriptModule:
         from copy import copy

@@ -92,14 +92,28 @@ def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> 
 # -- which attributes stay -------------------------------------------------------------------------
 
 
+def holds(instance: Instance, path: Path) -> bool:
+    """Whether an attribute is there, of the module or of one within it."""
+    *parents, name = path
+    for parent in parents:
+        inner = instance.values.get(parent)
+        if not isinstance(inner, Instance):
+            return False
+        instance = inner
+    return name in instance.values
+
+
 def frozen_instance(instance: Instance, preserved: list[str]) -> Instance:
     old = instance.type
+    attributes = [
+        path for path in [tuple(n.split(".")) for n in preserved] if holds(instance, path)
+    ]
     for name in preserved:
-        if name not in old.methods and name not in instance.values:
+        if name not in old.methods and tuple(name.split(".")) not in attributes:
             raise RuntimeError(f"Unknown name: {name}")
     names = [name for name in ("forward", *preserved) if name in old.methods]
     graphs = {name: expanded(old.methods[name].graph) for name in dict.fromkeys(names)}
-    kept: set[Path] = {(name,) for name in preserved if name in instance.values}
+    kept: set[Path] = set(attributes)
     for graph in graphs.values():
         kept |= assigned_paths(graph)
     for graph in graphs.values():

@@ -35,6 +35,9 @@ from rushlight.jit.scripting.values import (
     ToList,
 )
 
+# Forms that would pass keywords over.
+WITHOUT_KEYWORDS = ("range", "zip", "slice", "tuple", "list", "isinstance", "hasattr", "getattr")
+
 
 class Calls(Indexing):
     """Emits calls."""
@@ -42,6 +45,8 @@ class Calls(Indexing):
     def apply(self, node: ast.Call, binders: int, hint: Type | None) -> Sugared:
         callee = self.sugared(node.func)
         if isinstance(callee, SpecialForm):
+            if node.keywords and callee.form in WITHOUT_KEYWORDS:
+                fail_at(self.place(node), f"{callee.form} takes no keyword arguments")
             form = getattr(self, f"form_{callee.form}")
             result: Sugared = form(node, hint)
             return result
@@ -116,12 +121,16 @@ class Calls(Indexing):
 
     def form_enumerate(self, node: ast.Call, hint: Type | None) -> Sugared:
         place = self.place(node)
-        count = len(node.args)
-        if count == 0:
+        named = {each.arg: each.value for each in node.keywords}
+        if named.keys() - {"start"}:
+            fail_at(place, f"enumerate takes the keyword start, got {', '.join(map(str, named))}")
+        count = len(node.args) + len(named)
+        if not node.args:
             fail_at(place, "enumerate expected at least 1 arguments, got 0")
         if count > 2:
             fail_at(place, f"enumerate expected at most 2 arguments, got {count}")
-        inputs = [self.expr(node.args[1])] if count == 2 else []
+        start = named.get("start", node.args[1] if len(node.args) == 2 else None)
+        inputs = [] if start is None else [self.expr(start)]
         inputs.append(self.int_literal(MAX_INT, place))
         iterable = self.sugared(node.args[0]).iter(place, self)
         numbers = RangeValue(place, self, inputs, iterable.static_len())
@@ -307,6 +316,9 @@ class Calls(Indexing):
         type_ = value.type()
         made.output().setType(type_.element if isinstance(type_, OptionalType) else type_)
         return SimpleValue(self.insert(made, self.place(node)).output())
+
+    def form_is_tracing(self, node: ast.Call, hint: Type | None) -> Sugared:
+        return SimpleValue(self.constant(False, self.place(node)))
 
     def form_is_scripting(self, node: ast.Call, hint: Type | None) -> Sugared:
         value = self.builtin_call(self.place(node.func), "aten::is_scripting", [], {})

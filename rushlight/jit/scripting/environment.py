@@ -72,6 +72,15 @@ class Frame:
             frame = frame.outer
         return None
 
+    def knows(self, name: str) -> bool:
+        """Whether a name is bound here or outside."""
+        frame: Frame | None = self
+        while frame is not None:
+            if name in frame.sugared or name in frame.types:
+                return True
+            frame = frame.outer
+        return False
+
     def find_error(self, name: str) -> str | None:
         frame: Frame | None = self
         while frame is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from copy import deepcopy
 
 from rushlight.jit.ir.graph import Value
 from rushlight.jit.ir.parts import SourceRange
@@ -219,9 +220,8 @@ class Expressions(Calls):
 
     def list_comprehension(self, node: ast.ListComp | ast.GeneratorExp, hint: Type | None) -> Value:
         (generator,) = node.generators
-        return self.collect_list(
-            node.elt, [generator.target], generator.iter, self.place(node), hint
-        )
+        element, target = self.own_names(generator.target, node.elt, generator.target)
+        return self.collect_list(element, [target], generator.iter, self.place(node), hint)
 
     def collect_list(
         self,
@@ -259,9 +259,23 @@ class Expressions(Calls):
 
     def dict_comprehension(self, node: ast.DictComp, hint: Type | None) -> Value:
         (generator,) = node.generators
-        return self.collect_dict(
-            node.key, node.value, generator.target, generator.iter, self.place(node), hint
+        key, value, target = self.own_names(
+            generator.target, node.key, node.value, generator.target
         )
+        return self.collect_dict(key, value, target, generator.iter, self.place(node), hint)
+
+    def own_names(self, target: ast.expr, *nodes: ast.expr) -> list[ast.expr]:
+        """Parts of a comprehension, whose variables are not those around it of the same names."""
+        names = {part.id for part in ast.walk(target) if isinstance(part, ast.Name)}
+        taken = {name: self.temporary(f"${name}_") for name in names if self.frame.knows(name)}
+        if not taken:
+            return list(nodes)
+        copies = [deepcopy(node) for node in nodes]
+        for copied in copies:
+            for part in ast.walk(copied):
+                if isinstance(part, ast.Name) and part.id in taken:
+                    part.id = taken[part.id]
+        return copies
 
     def collect_dict(
         self,

@@ -59,7 +59,7 @@ def signature(
         elif each.annotation is not None:
             type_, size = resolver.annotated(each.annotation, source)
         elif place in commented:
-            type_ = commented[place]
+            type_, size = commented[place]
         else:
             type_ = state_type(node, self_type) or TensorType.getInferred()
         if type(default) in (int, float, bool):
@@ -118,14 +118,15 @@ def state_type(node: ast.FunctionDef, self_type: Type | None) -> Type | None:
 
 def comment_types(
     node: ast.FunctionDef, source: SourceText, resolver: Resolver, is_method: bool
-) -> tuple[dict[int, Type], Type | None]:
-    """Types from comments: `# type: (int, Tensor) -> int`, or one for each argument."""
+) -> tuple[dict[int, tuple[Type, int | None]], Type | None]:
+    """Types, and sizes of lists that one value stands for, from comments: `# type: (int) -> int`,
+    or one for each argument."""
     nodes = all_arguments(node)
-    found: dict[int, Type] = {}
+    found: dict[int, tuple[Type, int | None]] = {}
     for place, each in enumerate(nodes):
         if each.type_comment:
             text = each.type_comment
-            found[place] = resolver.annotation(ast.parse(text, mode="eval").body, source)
+            found[place] = resolver.annotated(ast.parse(text, mode="eval").body, source)
     if not node.type_comment:
         return found, None
     # torch: a comment may leave the result out.
@@ -144,7 +145,7 @@ def comment_types(
             f"({len(nodes)})!",
         )
     for place, part in enumerate(parts):
-        found[first + place] = resolver.annotation(shifted(part), source)
+        found[first + place] = resolver.annotated(shifted(part), source)
     if not declares_result:
         return found, None
     return found, resolver.annotation(shifted(tree.returns), source)

@@ -266,6 +266,12 @@ class Indexing(Conditions):
             index = self.make_list(OptionalType(TENSOR), tensors, place)
             self.builtin(place, "aten::index_put_", [target, index, filled])
             return
+        if isinstance(owner.type(), TupleType):
+            # A call would turn it into a list, and change that one.
+            fail_at(
+                self.place(node),
+                f"{owner.type().annotation_str} does not support subscripted assignment",
+            )
         if len(indices) != 1:
             fail_at(place, "Sliced expression not yet supported for subscripted assignment. ")
         if isinstance(indices[0], ast.Slice):
@@ -347,4 +353,6 @@ def indices_of(node: ast.Subscript) -> list[ast.expr]:
 
 
 def is_ellipsis(node: ast.expr) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == "Ellipsis"
     return isinstance(node, ast.Constant) and node.value is Ellipsis

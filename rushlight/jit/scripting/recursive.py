@@ -302,6 +302,11 @@ CONTAINERS = {
 }
 
 
+def container_kind(module: Any) -> str:
+    """Which word of `CONTAINERS` a module is; "" for other modules."""
+    return next((word for word, found in CONTAINERS.items() if isinstance(module, found)), "")
+
+
 def make_concrete(
     type_: ClassType, module: Any, facts: Attributes, children: dict[str, Concrete]
 ) -> Concrete:
@@ -379,6 +384,7 @@ def wrapped(module: Any, building: Building) -> RecursiveScriptModule:
 
 def copy_python_members(module: Any, made: Any, building: Building) -> None:
     """What stays Python goes along: ignored methods, and attributes that have no type."""
+    made.__dict__["_container"] = container_kind(module)
     for name, child in module._modules.items():
         if child is None:
             continue

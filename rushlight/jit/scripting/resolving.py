@@ -32,7 +32,6 @@ from rushlight.jit.ir.types import (
     NUMBER,
     STR,
     ClassType,
-    InterfaceType,
     Type,
 )
 from rushlight.jit.scripting.annotations import (
@@ -53,6 +52,7 @@ from rushlight.jit.scripting.values import (
     EnumClass,
     ExceptionValue,
     FunctionValue,
+    LegacyTensor,
     MagicMethod,
     PrintValue,
     SimpleValue,
@@ -277,6 +277,16 @@ class PythonValue(Sugared):
         fail_at(place, f"cannot call a {self.kind()}")
 
 
+class StaticMethods(PythonValue):
+    """A class that is not compiled itself: a module's. Its static methods can be called."""
+
+    def attr(self, place: SourceRange, em: Emitter, name: str) -> Sugared:
+        found = inspect.getattr_static(self.target, name, None)
+        if isinstance(found, staticmethod):
+            return sugared_function(found.__func__, place, em)
+        return super().attr(place, em, name)
+
+
 class FlagDispatch(Sugared):
     """A function that is one of two: a flag, known now, says which."""
 
@@ -378,12 +388,22 @@ def constant_of(found: Any, place: SourceRange, em: Emitter) -> Sugared | None:
 def special_form(found: Any) -> Sugared | None:
     """Functions whose calls the compiler reads itself."""
     from rushlight.jit.scripting.api import FORMS
+    from rushlight.jit.tracing.api import is_tracing
 
+    if found is is_tracing:
+        return SpecialForm("is_tracing")
     try:
         form = FORMS.get(found)
     except TypeError:
         return None
     return None if form is None else SpecialForm(form)
+
+
+def legacy_dtype(cls: Any) -> Any:
+    """The dtype of `torch.FloatTensor` and its kin."""
+    from rushlight.core.construct import LEGACY_NAMES, LegacyType
+
+    return LEGACY_NAMES.get(cls.__name__) if isinstance(cls, LegacyType) else None
 
 
 def sugared_class(cls: Any, place: SourceRange, em: Emitter) -> Sugared:
@@ -402,15 +422,16 @@ def sugared_class(cls: Any, place: SourceRange, em: Emitter) -> Sugared:
         return LANGUAGE[cls.__name__]()
     if cls is device:
         return BuiltinFunction("aten::device")
+    legacy = legacy_dtype(cls)
+    if legacy is not None:
+        return LegacyTensor(legacy)
     if cls.__name__ == "set_grad_enabled" and cls.__module__.startswith(("rushlight.", "torch.")):
         return BuiltinFunction("aten::set_grad_enabled")
     cls = TWINS().get(cls, cls)
     type_ = class_type(cls, place)
     if isinstance(type_, ClassType):
         return ClassValue(type_)
-    if isinstance(type_, InterfaceType):
-        return PythonValue(cls)
-    return PythonValue(cls)
+    return StaticMethods(cls) if type_ is None else PythonValue(cls)
 
 
 def exception_name(cls: Any) -> str:
@@ -462,7 +483,7 @@ MATH = {
     function: f"aten::{name}"
     for name, function in vars(math).items()
     if callable(function) and not name.startswith("_")
-}
+} | {math.remainder: "aten::mathremainder"}
 AWAITS = {
     awaits._awaitable_wait: "prim::awaitable_wait",
     awaits._awaitable_nowait: "prim::awaitable_nowait",

@@ -35,6 +35,7 @@ from rushlight.jit.scripting.names import attribute_value_name
 from rushlight.jit.scripting.sources import fail_at
 
 if TYPE_CHECKING:
+    from rushlight.core.dtype import dtype
     from rushlight.jit.scripting.base import EmitterBase as Emitter
 
 # Attributes of tensors and devices: what reads them.
@@ -394,6 +395,37 @@ class TensorCast(Sugared):
         none = em.graph.insertConstant(None, place)
         inputs = [self.value, dtype, false, false, none]
         return SimpleValue(em.builtin(place, "aten::to", inputs))
+
+
+class LegacyTensor(Sugared):
+    """`torch.FloatTensor` and its kin: a tensor of data, or an empty one of sizes."""
+
+    def __init__(self, dtype: dtype) -> None:
+        self.dtype = dtype
+
+    def kind(self) -> str:
+        return "legacy tensor constructor"
+
+    def call(
+        self, place: SourceRange, em: Emitter, args: Args, kwargs: Kwargs, binders: int
+    ) -> Sugared:
+        values = [arg.value for arg in args]
+        if kwargs:
+            fail_at(place, f"{next(iter(kwargs))} is no argument of a legacy tensor constructor")
+        kind, first = "aten::tensor", values[0] if values else None
+        if all([value.type().isSubtypeOf(INT) for value in values]):
+            kind, first = "aten::empty", em.make_list(INT, values, place)
+            if not values:
+                first = em.make_list(INT, [em.constant(0, place)], place)
+        elif len(values) != 1:
+            fail_at(
+                place,
+                "Legacy tensor constructors take sizes or one list: got multiple positional "
+                "arguments that were not all integers",
+            )
+        assert first is not None
+        given = {"dtype": Arg(place, em.graph.insertConstant(self.dtype.code, place))}
+        return SimpleValue(em.builtin_call(place, kind, [Arg(place, first)], given))
 
 
 class ToList(Sugared):

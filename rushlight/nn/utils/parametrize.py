@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.attributes import swap_tensors
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor
 from rushlight.nn.containers import ModuleDict, ModuleList
+from rushlight.nn.conversion import Conversion
 from rushlight.nn.module import Module
 
 __all__ = [
@@ -67,6 +69,17 @@ class Before:
         self.dtype, self.shape = tensor.dtype, tensor.shape
 
 
+def take_over(original: Any, value: Any) -> None:
+    """Give a tensor the values of another. What wraps others is more than its memory: the two
+    change places, as they do wherever `torch.__future__` asks for it."""
+    if not Conversion.swaps and not hasattr(type(original), "__tensor_flatten__"):
+        original.set_(value)
+    elif value is not original:
+        if isinstance(original, Parameter) and not isinstance(value, Parameter):
+            value = Parameter(value, original.requires_grad)
+        swap_tensors(original, value)
+
+
 class ParametrizationList(ModuleList):
     """The functions of one tensor, in order, and what they start from: `original`, or `original0`,
     `original1` … where the first function takes several tensors."""
@@ -118,7 +131,7 @@ class ParametrizationList(ModuleList):
                     f"original.{property}: {old}\nright_inverse(original).{property}: {now}"
                 )
         with no_grad():
-            original.set_(new)
+            take_over(original, new)
         register(self, "original", original)
 
     def set_several(self, original: Any, values: Any) -> None:
@@ -158,7 +171,7 @@ class ParametrizationList(ModuleList):
                         f"The tensor returned by `right_inverse` has dtype {value.dtype} while "
                         f"`original` has dtype {self.original.dtype}"
                     )
-                self.original.set_(value)
+                take_over(self.original, value)
                 return
             if not isinstance(value, Sequence):
                 raise ValueError(
@@ -181,7 +194,7 @@ class ParametrizationList(ModuleList):
                         f"Tensor {number} returned by `right_inverse` has dtype {tensor.dtype} "
                         f"while `original{number}` has dtype {own.dtype}"
                     )
-                own.set_(tensor)
+                take_over(own, tensor)
 
     def forward(self) -> Any:
         first, *others = self
@@ -319,7 +332,7 @@ def remove_parametrizations(
         original = functions.original
         if leave_parametrized:
             with no_grad():
-                original.set_(getattr(module, tensor_name))
+                take_over(original, getattr(module, tensor_name))
     elif leave_parametrized:
         value = getattr(module, tensor_name)
         original = Parameter(value) if value.requires_grad else value

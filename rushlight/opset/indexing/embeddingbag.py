@@ -131,8 +131,14 @@ def reduced(ufunc: Any, rows: Any, sizes: Any) -> Any:
     return result
 
 
-def check_rows(indices: Any, rows: int) -> None:
+def check_rows(indices: Any, rows: int, quick: bool) -> None:
+    """torch: sums and means without padding say it in other words."""
     wrong = np.flatnonzero((indices < 0) | (indices >= rows))
+    if wrong.size and not quick:
+        raise RuntimeError(
+            "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
+            f"{indices[wrong[0]]}"
+        )
     if wrong.size:
         raise RuntimeError(
             f"Index {wrong[0]} of input takes value {indices[wrong[0]]} which is not in the valid "
@@ -174,7 +180,7 @@ def _(
     include_last_offset: bool,
     padding_idx: int,
 ) -> Any:
-    check_rows(indices, weight.shape[0])
+    check_rows(indices, weight.shape[0], quick=mode != MAX and padding_idx < 0)
     indices = indices.astype(np.promote_types(indices.dtype, offsets.dtype), copy=False)
     owner, starts = bags_of(indices, offsets, include_last_offset)
     used, chosen = owner, indices[: owner.size]

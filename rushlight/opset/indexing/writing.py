@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.casting import fill_number
+from rushlight.arrays.casting import fill_number, narrow_pair, widen_pair
 from rushlight.arrays.numpy_ import is_narrow
 from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
@@ -86,6 +86,12 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
         repeated = np.lib.stride_tricks.as_strided(wide, target.shape, steps)
         ufunc.at(repeated, places, values.astype(wide.dtype))
         once[...] = wide.astype(once.dtype)
+        return
+    if target.dtype.names is not None:
+        # Pairs of halves, which NumPy does not compute with.
+        wide = widen_pair(target)
+        accumulate(ufunc, wide, places, widen_pair(values))
+        target[...] = narrow_pair(wide)
         return
     if is_narrow(target.dtype):
         wide = target.astype(np.float32)

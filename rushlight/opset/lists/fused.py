@@ -18,7 +18,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, refuse
 from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.opset.derived import MUTATION
-from rushlight.opset.heavy import heavy_kernels
+from rushlight.opset.heavy import heavy_kernels, may_compile
 from rushlight.opset.kinds import OPAQUE, Spec, tensors_in
 from rushlight.opset.large import Steps
 from rushlight.opset.lists.foreach import write_quietly, writes_lists
@@ -384,7 +384,7 @@ def native_sgd(
     ]
     size = sum([array.size for array in columns[0]])
     native = heavy_kernels(4 * size, *[array for column in columns for array in column])
-    if native is None:
+    if native is None or not may_compile():
         return False
     for column, is_written in zip(columns, (True, False, True), strict=False):
         for array, first in zip(column, columns[0], strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core import geometry
 from rushlight.core.construct import make_tensor
 from rushlight.core.dispatch import overridable
 from rushlight.opset import functions
@@ -25,6 +26,11 @@ def batch_norm_update_stats(
     input: Any, running_mean: Any, running_var: Any, momentum: float
 ) -> tuple[Any, Any]:
     """Mean and variance of each channel; running statistics move towards them."""
+    if geometry.is_size(input.numel(), 0):
+        raise RuntimeError(
+            "input tensor must have at least one element, but got input_sizes = "
+            f"{geometry.show(input.shape)}"
+        )
     dims = [dim for dim in range(input.dim()) if dim != 1]
     mean = input.mean(dims)
     if running_mean is not None:

@@ -34,6 +34,11 @@ def check_meshes(rank, size):
         ]  # fmt: skip
         with pytest.raises(KeyError, match="Invalid mesh_dim_name"):
             square["other"]
+        cube = init_device_mesh("cpu", (2, 1, 2), mesh_dim_names=("a", "b", "c"))
+        joined = cube["b", "c"]._flatten()
+        assert joined.mesh.tolist() == square["model"].mesh.tolist()
+        assert dist.get_process_group_ranks(joined.get_group()) == joined.mesh.tolist()
+        assert cube["b_c"] is joined and cube._flatten("all").get_group().size() == 4
 
 
 def layouts(mesh):

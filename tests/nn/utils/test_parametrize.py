@@ -206,3 +206,43 @@ def test_spectral_norm():
         parametrizations.spectral_norm(layer(), n_power_iterations=0)
     with pytest.raises(IndexError, match="Dimension out of range"):
         parametrizations.spectral_norm(layer(), dim=2)
+
+
+class Wrapping(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __tensor_flatten__(self):
+        return ["inner"], None
+
+    @staticmethod
+    def __tensor_unflatten__(parts, context, size, stride):
+        return Wrapping(parts["inner"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        bare = [value.inner if isinstance(value, Wrapping) else value for value in args]
+        found = func(*bare, **(kwargs or {}))
+        return Wrapping(found) if isinstance(found, torch.Tensor) else found
+
+
+def test_originals_change_places_where_that_is_asked_for():
+    class Wraps(nn.Module):
+        def forward(self, x):
+            return Wrapping(x)
+
+    layer = nn.Linear(2, 2)
+    weight, values = layer.weight, layer.weight.detach().clone()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        parametrize.register_parametrization(layer, "weight", Wraps())
+        assert type(layer.weight) is Wrapping and layer.parametrizations.weight.original is weight
+        parametrize.remove_parametrizations(layer, "weight", leave_parametrized=True)
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+    assert layer.weight is weight and type(weight) is Wrapping
+    assert isinstance(weight, nn.Parameter) and torch.equal(weight.inner, values)

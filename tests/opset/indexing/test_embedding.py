@@ -81,3 +81,12 @@ def test_bags_refuse_weights_of_another_dtype_and_embeddings_tables_of_other_dim
     for weight in (torch.tensor(1.0), torch.ones(1, 1, 1)):
         with pytest.raises(RuntimeError, match="'weight' must be 2-D"):
             torch.nn.functional.embedding(given, weight)
+
+
+def test_rows_that_bags_do_not_find_are_named():
+    table, given = torch.ones(4, 2), torch.tensor([[0, 9]])
+    for options in ({"mode": "max"}, {"mode": "sum", "padding_idx": 0}):
+        with pytest.raises(RuntimeError, match="idx < num_embeddings but found idx to be 9"):
+            torch.nn.functional.embedding_bag(given, table, **options)
+    with pytest.raises(RuntimeError, match="Index 1 of input takes value 9"):
+        torch.nn.functional.embedding_bag(given, table)

@@ -223,3 +223,15 @@ def test_nothing_is_written_to_tensors_without_elements():
     assert torch.take_along_dim(torch.empty(3, 0), torch.zeros(3, 0, dtype=torch.long)).shape == (
         0,
     )
+
+
+def test_pairs_of_halves_accumulate():
+    half, index = torch.complex32, torch.tensor([0, 0, 1])
+    one = torch.ones(3, dtype=half)
+    added = torch.zeros(2, dtype=half).index_add(0, index, one)
+    put = torch.zeros(2, dtype=half).index_put((index,), one, accumulate=True)
+    for found in (added, put):
+        assert found.to(torch.complex64).tolist() == [2, 1]
+    source = torch.ones(3, dtype=half, requires_grad=True)
+    source.index_select(0, torch.tensor([0, 0])).backward(torch.ones(2, dtype=half))
+    assert source.grad.to(torch.complex64).tolist() == [2, 0, 0]

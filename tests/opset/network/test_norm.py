@@ -147,3 +147,10 @@ def test_strides_of_size_one_do_not_lead_batch_norm_astray():
         for training in (False, True):
             result = torch.nn.functional.batch_norm(x, channels, channels, training=training)
             assert result.stride() == wanted
+
+
+def test_running_statistics_are_not_moved_by_nothing():
+    running = torch.ones(1), torch.ones(1)
+    with pytest.raises(RuntimeError, match=r"at least one element, but got input_sizes = \[0, 1\]"):
+        torch.batch_norm_update_stats(torch.rand(0, 1), *running, 0.5)
+    assert [value.item() for value in running] == [1.0, 1.0]
