@@ -334,8 +334,14 @@ def from_data(
     return finish(wrap(array, dtype), place, requires_grad, detached=True)
 
 
+# What most tensors are made of.
+PLAIN_DATA = frozenset({int, float, bool, complex, list, tuple})
+
+
 def is_memory_of_others(data: Any) -> bool:
     """Whether an object, other than a plain sequence, hands out an array or its memory."""
+    if type(data) in PLAIN_DATA:
+        return False
     return (hasattr(data, "__array__") or hasattr(data, "__dlpack__")) and not isinstance(
         data, (np.generic, Sequence)
     )
