@@ -326,7 +326,9 @@ def compile_binder(op: OpOverload) -> Function:
     """Generate the binder of one overload."""
     scope: dict[str, Any] = {"Tensor": Tensor, "Mismatch": Mismatch}
     parameters: list[str] = []
-    body: list[str] = []
+    # Tensors first: a tensor that stands for a number is asked for it only where the rest fits.
+    tensors: list[str] = []
+    others: list[str] = []
     starred = False
     accepts_numbers = op.options.get("numbers", False)
     for position, argument in enumerate(op._schema.arguments):
@@ -362,6 +364,7 @@ def compile_binder(op: OpOverload) -> Function:
             scope[f"as_{position}"] = converter
             call = f"as_{position}({spelled})"
         tests = []
+        body = tensors if kind.kind == "Tensor" else others
         if kind.kind == "List" and argument.default == ():
             # torch: None stands for a list that is empty unless given.
             body.append(f"    if {spelled} is None: {spelled} = default_{position}")
@@ -376,7 +379,8 @@ def compile_binder(op: OpOverload) -> Function:
     source = "\n".join(
         [
             f"def bind({', '.join(parameters)}):",
-            *body,
+            *tensors,
+            *others,
             f"    return ({names}{',' if names else ''})",
         ]
     )

@@ -153,6 +153,7 @@ def test_files_put_nothing_on_top_of_what_was_checked():
     assert made._offsets.tolist() == [0, 2, 5]
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors")
 def test_texts_of_tensors_are_formatted():
     plain = torch.ones(2)
     parts = [plain, torch.ones(3)]
