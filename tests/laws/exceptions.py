@@ -64,6 +64,14 @@ OUTSIDE = (
 
 REFUSED = (
     Entry(
+        "_fake_quantize_learnable_per_tensor_affine",
+        "gradients of scales carry a factor, so there is no forward formula",
+        "jacobians_agree derivatives_commute products_are_adjoint hessians_agree "
+        "functionalize_changes_nothing",
+        "",
+        "RL0601",
+    ),
+    Entry(
         "ctc_loss.IntList",
         "no second derivative is defined, as in the reference",
         SECOND,

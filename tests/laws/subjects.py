@@ -31,6 +31,7 @@ NO_DERIVATIVE = (
     "does not support automatic differentiation",
     "negative slope",
     "not implemented for",
+    "non-zero size for non-batch dimensions",
 )
 
 

@@ -279,9 +279,12 @@ def aligned(value: Any, like: Any, axis: int | None) -> Any:
     return value.reshape(shape)
 
 
-def learning(grad: Any, self: Any, scale: Any, zero_point: Any, *rest: Any) -> Any:
+def learning(
+    grad: Any, self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int,
+    grad_factor: float,
+) -> Any:  # fmt: skip
     """Gradients of the input, and of a scale and a zero point that broadcast."""
-    *limits, factor = rest
+    limits = (quant_min, quant_max)
     steps, start = steps_of(self, scale, zero_point, *limits)
     below, above = steps < limits[0], steps > limits[1]
     outside = below | above
@@ -289,7 +292,7 @@ def learning(grad: Any, self: Any, scale: Any, zero_point: Any, *rest: Any) -> A
     cut = steps.clamp(*limits) - start
     of_scale = aten.where(outside, cut, (kept - self) * scale.reciprocal())
     of_zero = aten.where(outside, -scale, aten.zeros_like(scale))
-    parts = (grad * of_scale * factor, grad * of_zero * factor)
+    parts = (grad * of_scale * grad_factor, grad * of_zero * grad_factor)
     return grad * ~outside, *[part.sum_to_size(scale.shape) for part in parts]
 
 

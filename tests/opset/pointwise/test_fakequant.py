@@ -63,3 +63,18 @@ def test_gradients_of_samples_with_their_own_scales(function: Any, batched: str)
     outside = grad(lambda *a: vmap(function, in_dims=dims)(*a).sum())(*args)
     assert outside.tolist() == (wanted if "x" in batched else wanted.sum(0)).tolist()
     assert wanted.any()
+
+
+def test_gradients_through_batches_of_learnt_scales():
+    x = torch.linspace(-1, 4, 12, dtype=torch.float64).view(2, 6)
+    scales = torch.tensor([[0.5], [0.25]], dtype=torch.float64)
+    zero = torch.tensor([1.0], dtype=torch.float64)
+
+    def quantise(x, scale):
+        return torch._fake_quantize_learnable_per_tensor_affine(x, scale, zero, 0, 7)
+
+    def total(scales):
+        return torch.func.vmap(quantise)(x, scales).square().sum()
+
+    alone = torch.func.grad(lambda s: sum(quantise(x[i], s[i]).square().sum() for i in (0, 1)))
+    assert torch.allclose(torch.func.grad(total)(scales), alone(scales))
