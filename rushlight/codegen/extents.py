@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from rushlight.codegen.expressions import Inexpressible
 from rushlight.symbolic.numbers import SymInt, SymNumber
 
-__all__ = ["Atom", "Extent", "Extents", "hint_of", "is_static"]
+__all__ = ["Atom", "Extent", "Extents", "hint_of", "is_static", "was_one"]
 
 # What a size is taken for that depends on data.
 LARGE = 4096
@@ -48,6 +48,13 @@ def is_static(numbers: Iterable[Any]) -> bool:
 def hint_of(number: int | Extent) -> int:
     """A size as it was in the example."""
     return number.hint if isinstance(number, Extent) else number
+
+
+def was_one(number: int | Extent) -> bool:
+    """Whether a size was 1 in the example, which guards then say of every call."""
+    if not isinstance(number, Extent):
+        return number == 1
+    return number.hint == 1 and all(atom.hint != LARGE for atom in number.atoms())
 
 
 def refuse(what: str) -> NoReturn:

@@ -27,7 +27,7 @@ from rushlight.codegen.expressions import (
     Inexpressible,
     walk,
 )
-from rushlight.codegen.extents import Extent, hint_of, is_static
+from rushlight.codegen.extents import Extent, hint_of, is_static, was_one
 from rushlight.codegen.loops import Buffer, Ints, Statement, accesses, restrided
 from rushlight.codegen.lowerings import METHODS, Lowering
 from rushlight.codegen.origins import Origins
@@ -279,6 +279,13 @@ class LoopProgram:
         own = value.shape
         if own == shape:
             return value.expr
+        # What was repeated in the example is in every call that guards allow, whatever can be said
+        # of its size.
+        lead = len(shape) - len(own)
+        own = tuple(
+            1 if was_one(size) and not was_one(out) else size
+            for size, out in zip(own, shape[lead:], strict=True)
+        )
         return restrided(
             value.expr,
             lambda strides, offset: (geometry.broadcast_strides(shape, own, strides), offset),

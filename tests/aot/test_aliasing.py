@@ -375,9 +375,12 @@ def has_fewer_versions(case: Case, path: Path) -> bool:
 
 
 def has_more_versions(case: Case, path: Path) -> bool:
-    """What was set to an argument's memory counts its writes for itself; a compiled function writes
-    the argument. The reference likewise."""
-    return path[0] == "written" and not case.eager["written"][path[1]] and case.is_set(path[1])
+    """What was set to an argument's memory counts its writes for itself, and so does the `data` of
+    a wrapper; a compiled function writes the argument. The reference likewise for the former."""
+    if path[0] != "written" or case.eager["written"][path[1]]:
+        return False
+    is_wrapper = case.program.arguments[path[1]].form == "pair"
+    return case.is_set(path[1]) or (is_wrapper and case.has("data"))
 
 
 def loses_set(case: Case, path: Path) -> bool:

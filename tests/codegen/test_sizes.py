@@ -430,3 +430,16 @@ def test_a_view_that_is_all_of_its_memory_is_an_operand() -> None:
         run = torch.compile(function, dynamic=dynamic)
         x, w = randn(4, 5).requires_grad_(), randn(5, 4).requires_grad_()
         close(with_gradients(run, [x, w]), with_gradients(function, [x, w]))
+
+
+def test_sizes_that_guards_make_one_are_repeated():
+    def function(x):
+        first, last = x.chunk(2)
+        total = last + x
+        # Nothing uses it; that it can be computed says more of the sizes.
+        first + total
+        return total
+
+    made = aot_function(function, fw_compiler=torch.compiler.compile_graph, dynamic=True)
+    x = torch.arange(8.0).view(2, 2, 2)
+    assert torch.equal(made(x), function(x))
