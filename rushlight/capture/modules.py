@@ -49,7 +49,8 @@ def attribute(t: Any, module: Obj, name: str) -> Any:
         for table in TABLES:
             found = value.__dict__.get(table)
             if found and name in found:
-                t.guard("lacks", const(cls), name)
+                if not t.world.is_library(cls):
+                    t.guard("lacks", const(cls), name)
                 return Lazy(found[name], module.source.attr(table).item(name))
     is_missing = inspect.getattr_static(cls, name, None) is None and not hasattr(cls, name)
     if is_missing and cls.__getattr__ is Module.__getattr__:
