@@ -7,7 +7,7 @@ import rushlight as torch
 from rushlight.aot.api import aot_function
 from rushlight.aot.compilers import nop
 from rushlight.aot.partition import default_partition, min_cut_rematerialization_partition
-from tests.aot.programs import pair_class
+from tests.aot.programs import functions, pair_class
 
 
 def leaf(*shape):
@@ -260,24 +260,11 @@ def test_a_write_outside_of_what_a_view_was_taken_of_is_refused():
 
 
 def test_backwards_of_functions_whose_gradients_go_nowhere_run():
-    class Doubles(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * 3
-
-        @staticmethod
-        def backward(ctx, grad):
-            (x,) = ctx.saved_tensors
-            with torch.no_grad():
-                x.mul_(2)
-            return grad * 3
-
     def f(x):
         with torch.no_grad():
             view = x.select(1, 0)
         # A view without a history requires a gradient as its base does, and hands none on.
-        return Doubles.apply(view.unsqueeze(0))
+        return functions(torch).WritesSaved.apply(view.unsqueeze(0))
 
     def run(function):
         base = torch.arange(4.0).view(2, 2).requires_grad_() * 1

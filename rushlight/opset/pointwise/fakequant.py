@@ -13,7 +13,6 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
-from rushlight.core.op import refuse
 from rushlight.core.tensor import strides_of
 from rushlight.opset.kinds import GATHER, Spec
 from rushlight.opset.registry import composite, op
@@ -279,21 +278,47 @@ def aligned(value: Any, like: Any, axis: int | None) -> Any:
     return value.reshape(shape)
 
 
+def slopes(
+    self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int, grad_factor: float
+) -> tuple[Any, Any, Any]:
+    """How each result changes with its number, and with a scale and a zero point that broadcast."""
+    steps, start = steps_of(self, scale, zero_point, quant_min, quant_max)
+    outside = (steps < quant_min) | (steps > quant_max)
+    kept = (steps - start) * scale
+    cut = steps.clamp(quant_min, quant_max) - start
+    of_scale = aten.where(outside, cut, (kept - self) * scale.reciprocal())
+    of_zero = aten.where(outside, -scale, aten.zeros_like(scale))
+    return ~outside, of_scale * grad_factor, of_zero * grad_factor
+
+
 def learning(
     grad: Any, self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int,
     grad_factor: float,
 ) -> Any:  # fmt: skip
     """Gradients of the input, and of a scale and a zero point that broadcast."""
-    limits = (quant_min, quant_max)
-    steps, start = steps_of(self, scale, zero_point, *limits)
-    below, above = steps < limits[0], steps > limits[1]
-    outside = below | above
-    kept = (steps - start) * scale
-    cut = steps.clamp(*limits) - start
-    of_scale = aten.where(outside, cut, (kept - self) * scale.reciprocal())
-    of_zero = aten.where(outside, -scale, aten.zeros_like(scale))
-    parts = (grad * of_scale * grad_factor, grad * of_zero * grad_factor)
-    return grad * ~outside, *[part.sum_to_size(scale.shape) for part in parts]
+    found = slopes(self, scale, zero_point, quant_min, quant_max, grad_factor)
+    parts = [(grad * slope).sum_to_size(scale.shape) for slope in found[1:]]
+    return grad * found[0], *parts
+
+
+def pushed(tangents: tuple[Any, Any, Any], self: Any, *rest: Any) -> Any:
+    """The tangent of the result: `learning`, transposed."""
+    total: Any = aten.zeros_like(self)
+    for tangent, slope in zip(tangents, slopes(self, *rest), strict=True):
+        if tangent is not None:
+            total = total + tangent * slope
+    return total
+
+
+def pushed_along(
+    tangents: tuple[Any, Any, Any], self: Any, scale: Any, zero_point: Any, axis: int | None,
+    *rest: Any,
+) -> Any:  # fmt: skip
+    """The same with scales along an axis, or one for all."""
+    self_t, *others = tangents
+    found = [None if value is None else aligned(value, self, axis) for value in others]
+    ends = [aligned(value, self, axis) for value in (scale, zero_point)]
+    return pushed((self_t, *found), self, *ends, *rest)
 
 
 def own_scales(level: Any, op: Any, self: Any, scale: Any, zero_point: Any, *rest: Any) -> Any:
@@ -305,10 +330,7 @@ def own_scales(level: Any, op: Any, self: Any, scale: Any, zero_point: Any, *res
 
 
 LEARNT = "Tensor self, Tensor scale, Tensor zero_point"
-LEARNING: dict[str, Any] = {
-    "kind": GATHER.checked, "method": False, "out": False,
-    "jvp": refuse("torch has no forward formula for scales that are learnt"),
-}  # fmt: skip
+LEARNING: dict[str, Any] = {"kind": GATHER.checked, "method": False, "out": False}
 learnable_tensor = op(
     f"_fake_quantize_learnable_per_tensor_affine({LEARNT}, {LIMITS}, "
     "float grad_factor=1.0) -> Tensor",
@@ -371,6 +393,16 @@ def _(
     return parts[0], *[part.reshape(scale.shape) for part in parts[1:]]
 
 
+@learnable_tensor.jvp
+def _(
+    self_t: Any, scale_t: Any, zero_point_t: Any, self: Any, scale: Any, zero_point: Any,
+    quant_min: int, quant_max: int, grad_factor: float,
+) -> Any:  # fmt: skip
+    tangents = (self_t, scale_t, zero_point_t)
+    rest = (quant_min, quant_max, grad_factor)
+    return pushed_along(tangents, self, scale, zero_point, None, *rest)
+
+
 @learnable_channel.shape
 def _(
     self: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int, factor: Any
@@ -404,6 +436,25 @@ def _(
     step, zero = aligned(scale, self, axis), aligned(zero_point, self, axis)
     parts = learning(grad, self, step, zero, quant_min, quant_max, grad_factor)
     return parts[0], *[part.reshape(scale.shape) for part in parts[1:]]
+
+
+@learnable_channel.jvp
+def _(
+    self_t: Any, scale_t: Any, zero_point_t: Any, self: Any, scale: Any, zero_point: Any,
+    axis: int, quant_min: int, quant_max: int, grad_factor: float,
+) -> Any:  # fmt: skip
+    tangents = (self_t, scale_t, zero_point_t)
+    rest = (quant_min, quant_max, grad_factor)
+    return pushed_along(tangents, self, scale, zero_point, axis, *rest)
+
+
+@learnable_elements.jvp
+def _(
+    self_t: Any, scale_t: Any, zero_point_t: Any, self: Any, scale: Any, zero_point: Any,
+    quant_min: int, quant_max: int, grad_factor: float,
+) -> Any:  # fmt: skip
+    tangents = (self_t, scale_t, zero_point_t)
+    return pushed(tangents, self, scale, zero_point, quant_min, quant_max, grad_factor)
 
 
 # -- samples --------------------------------------------------------------------------------------

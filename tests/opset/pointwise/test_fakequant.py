@@ -78,3 +78,17 @@ def test_gradients_through_batches_of_learnt_scales():
 
     alone = torch.func.grad(lambda s: sum(quantise(x[i], s[i]).square().sum() for i in (0, 1)))
     assert torch.allclose(torch.func.grad(total)(scales), alone(scales))
+
+
+def test_tangents_of_learnt_scales_along_an_axis_are_adjoint_to_gradients():
+    values = torch.linspace(-2, 5, 12).view(3, 4), torch.tensor([0.5, 0.25, 0.75]), torch.ones(3)
+
+    def quantise(*values):
+        return torch._fake_quantize_learnable_per_channel_affine(*values, 0, 0, 7, 0.5)
+
+    ways = torch.linspace(-1, 1, 12).view(3, 4), torch.tensor([1.0, -2.0, 0.5]), torch.arange(3.0)
+    weights = torch.linspace(2, -1, 12).view(3, 4)
+    pushed = torch.func.jvp(quantise, values, ways)[1]
+    pulled = torch.func.vjp(quantise, *values)[1](weights)
+    products = sum((way * part).sum() for way, part in zip(ways, pulled, strict=True))
+    assert torch.allclose((pushed * weights).sum(), products) and products.abs() > 0.1
