@@ -53,8 +53,7 @@ class LegacySparseType(type):
         if kwargs or (args and isinstance(args[0], Tensor)):
             # torch: values keep their dtype, whatever the name of the constructor says.
             return functions.sparse_coo_tensor(*args, **kwargs)
-        sizes = args[0] if args and not isinstance(args[0], int) else args or (0,)
-        return functions.sparse_coo_tensor(sizes, dtype=cls.dtype)
+        return construct.sparse_new(cls.dtype, *args)
 
 
 for _name in ("BFloat16", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"):
