@@ -297,10 +297,13 @@ def regenerate(tensor: Tensor) -> Any:
             return recorded_node(tensor)
         base = view.base
         if not needs_grad(base):
+            # What had a history is no leaf, though its history leads nowhere now.
+            ends = recorded_node(tensor) is not None
             view.version = version
             view.pending = None
-            tensor._node = None
-            return None
+            tensor._node = ended(tensor, base) if ends else None
+            tensor._output_nr = 0
+            return tensor._node
         if view.kind != ViewInfo.NORMAL:
             raise RuntimeError(creation_error(tensor, view.kind, is_write=False))
         with changed(grad=True, dispatch_modes=(), excluded=0) as state:
@@ -316,6 +319,16 @@ def regenerate(tensor: Tensor) -> Any:
         view.version = version
         view.pending = None
         return tensor._node
+
+
+def ended(tensor: Tensor, base: Tensor) -> GraphNode:
+    """The history of a view whose base was taken out of its own."""
+    from rushlight.core.op import find_overload
+
+    rule = find_overload("aten", "as_strided", "default").grad_rule
+    node: GraphNode = rule.make_node(base, tuple(tensor.shape), strides_of(tensor), tensor._offset)
+    node.output_metas = (output_meta(tensor),)
+    return node
 
 
 ports.fill(stale_view_node=regenerate)
