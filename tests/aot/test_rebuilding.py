@@ -887,3 +887,26 @@ def test_what_cannot_be_done_is_refused(name):
     with pytest.raises(RuntimeError) as caught:
         aot_function(REFUSED[name], nop, keep_inference_input_mutations=True)(argument)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_lazily_conjugated_numbers_are_written(inside):
+    def f(a):
+        pairs = a * 1 if inside else a
+        torch.view_as_complex(pairs).conj().mul_(2j)
+        return pairs
+
+    def g(a):
+        numbers = torch.complex(a, a * 2)
+        torch.view_as_real(numbers).transpose(0, 1).mul_(torch.ones(2, 4, 2))
+        torch.view_as_real(numbers).copy_(numbers.conj().imag.unsqueeze(-1))
+        return torch.view_as_real(numbers)
+
+    for function in (f, g):
+        found = []
+        for run in (function, aot_function(function, nop)):
+            x = leaf(4, 2)
+            result = run(x * 1)
+            result.sum().backward()
+            found.append((result.tolist(), x.grad.tolist()))
+        assert found[0] == found[1]

@@ -120,7 +120,7 @@ view_as_real = view(
     batch="straight",
     method=False,
     vjp=lambda grad: functions.view_as_complex(grad.contiguous()),
-    inverse=lambda source, changed: functions.view_as_complex(changed),
+    inverse=lambda source, changed: functions.view_as_complex(changed.resolve_neg().contiguous()),
     samples=lambda make: (
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.is_complex else ()
     ),
@@ -151,7 +151,7 @@ view_as_complex = view(
     batch="straight",
     method=False,
     vjp=lambda grad: functions.view_as_real(grad.contiguous().resolve_conj()),
-    inverse=lambda source, changed: functions.view_as_real(changed),
+    inverse=lambda source, changed: functions.view_as_real(changed.resolve_conj()),
     samples=lambda make: (
         ((make(3, 2),), (make(2, 3, 2),), (make(2),))
         if make.dtype.name in ("float32", "float64")
