@@ -30,7 +30,7 @@ from rushlight.aot.metadata import (
     has_symbols,
 )
 from rushlight.aot.sizes import Sizes, with_numbers
-from rushlight.aot.subclasses import Layout, flatten, layout_of, wrap_all
+from rushlight.aot.subclasses import Layout, as_tangent, flatten, layout_of, wrap_all
 from rushlight.aot.wrappers import Wrapper
 from rushlight.autograd.function import BackwardCFunction, Function
 from rushlight.autograd.programs import GraphCall
@@ -456,7 +456,7 @@ def tangent(grad: Tensor | None, shape: Likeness) -> Any:
 
         sizes, dtype, place = shape
         return find_overload("aten", "zeros", "default")(sizes, dtype=dtype, device=place)
-    return grad.contiguous()
+    return as_tangent(grad)
 
 
 # -- epilogue --------------------------------------------------------------------------------------

@@ -910,3 +910,28 @@ def test_lazily_conjugated_numbers_are_written(inside):
             result.sum().backward()
             found.append((result.tolist(), x.grad.tolist()))
         assert found[0] == found[1]
+
+
+def returned_conjugated(a):
+    return torch.complex(a, a * 2).conj()
+
+
+def written_conjugated(a):
+    numbers = torch.complex(a, a * 2)
+    view = numbers.conj()
+    view.mul_(2j)
+    return view, numbers
+
+
+@pytest.mark.parametrize("function", [returned_conjugated, written_conjugated])
+@pytest.mark.parametrize("give", [lambda g: g, lambda g: g.conj(), lambda g: g.t().t()])
+def test_gradients_of_lazily_conjugated_outputs(function, give):
+    found = []
+    for run in (function, aot_function(function, nop)):
+        x = leaf(2, 3)
+        result = run(x * 1)
+        outputs = result if isinstance(result, tuple) else (result,)
+        weights = [torch.complex(o.detach().real.clone(), o.detach().imag * 3) for o in outputs]
+        torch.autograd.backward(outputs, [give(each) for each in weights])
+        found.append(([o.resolve_conj().tolist() for o in outputs], x.grad.tolist()))
+    assert found[0] == found[1]

@@ -43,7 +43,8 @@ conj_view = view(
     batch="straight",
     shape=same_geometry,
     node="ConjBackward0",
-    inverse=lambda source, changed: changed.conj(),
+    # What it is a view of has no lazy bit.
+    inverse=lambda source, changed: changed.conj_physical(),
     vjp=lambda grad: grad.conj(),
     samples=lambda make: (
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.is_complex else ()
@@ -57,7 +58,7 @@ neg_view = view(
     batch="straight",
     shape=same_geometry,
     node="NegViewBackward0",
-    inverse=lambda source, changed: functions._neg_view(changed),
+    inverse=lambda source, changed: changed.neg(),
     vjp=lambda grad: grad.neg(),
     samples=lambda make: (
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.category else ()
