@@ -935,3 +935,42 @@ def test_gradients_of_lazily_conjugated_outputs(function, give):
         torch.autograd.backward(outputs, [give(each) for each in weights])
         found.append(([o.resolve_conj().tolist() for o in outputs], x.grad.tolist()))
     assert found[0] == found[1]
+
+
+READINGS = {
+    "conj": lambda z: z.conj(),
+    "part of conj": lambda z: z.conj()[1:],
+    "real numbers": torch.view_as_real,
+    "imag": lambda z: z.imag,
+    "imag of conj": lambda z: z.conj().imag,
+    "negative": lambda z: z._neg_view(),
+}
+
+
+@pytest.mark.parametrize("needs", [False, True])
+@pytest.mark.parametrize("name", READINGS)
+def test_arguments_that_read_one_memory_in_different_ways(name, needs):
+    def write_base(a, b):
+        a.mul_(2j)
+        return b * 1
+
+    def write_view(a, b):
+        b.mul_(2)
+        return a * 1
+
+    def write_and_return(a, b):
+        a.mul_(2j)
+        return b
+
+    for function in (write_base, write_view, write_and_return):
+        found = []
+        for run in (function, aot_function(function, nop)):
+            x = torch.arange(1.0, 4.0).requires_grad_(needs)
+            z = torch.complex(x, x * 3)
+            result = run(z, READINGS[name](z))
+            if needs:
+                loss = (result * result).sum()
+                (loss.real if loss.is_complex() else loss).backward()
+            values = result.resolve_conj().resolve_neg().tolist()
+            found.append((values, z.tolist(), x.grad.tolist() if needs else None))
+        assert found[0] == found[1]
