@@ -57,12 +57,12 @@ def attach(op: OpOverload, node: GraphNode, result: Any) -> None:
     if isinstance(result, Tensor):
         if rule.output_slots:
             rule.save_outputs(node, (result,))
-        array = result._array
-        if array is not None and result._unusual is None:
-            node.output_metas = ((array.shape, result._dtype, None),)
+        array, dtype, unusual = result._array, result._dtype, result._unusual
+        if unusual is None and array is not None:
+            node.output_metas = ((array.shape, dtype, None),)
         else:
             node.output_metas = (output_meta(result),)
-        if is_differentiable(result):
+        if dtype.is_floating_point or dtype.is_complex:
             result._node = node
             result._output_nr = 0
             result._requires_grad = True
