@@ -456,8 +456,7 @@ REASONS: dict[str, Reason] = {
     ),
     "RL0631": Reason(
         "an argument of shape {shape} that requires a gradient is given another geometry in place "
-        "without grad mode, by sizes that depend on data or beside written arguments that overlap "
-        "it",
+        "without grad mode, by sizes that depend on data or beside arguments that overlap it",
         "Without grad mode its history stays that of the old geometry, which no gradient fits.",
         "Change the geometry with grad mode, or make a view.",
     ),

@@ -406,6 +406,8 @@ class Out(Kind):
                 if not geometry.same_sizes(target.shape, value.shape):
                     if looks_first:
                         check_writable(target)
+                    if by_element:
+                        check_operands(target, given)
                     value = fitted(base, target, value, keeps_strides)
                 check_writable(target)
                 if reads_apart is not None:

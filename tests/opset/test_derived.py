@@ -35,6 +35,9 @@ def test_elements_are_not_written_where_another_reads_them():
         lambda: x[1:].add_(x[:-1]),
         lambda: x[1:].copy_(x[:-1]),
         lambda: torch.add(x[:-1], 1, out=x[1:]),
+        # Looked for before the result's sizes are given.
+        lambda: torch.sin(x, out=x.view(2, 3)),
+        lambda: torch.add(x[0], x, out=x[0]),
     ):
         with pytest.raises(RuntimeError, match=OVERLAP):
             write()

@@ -208,10 +208,7 @@ def set_memory(
     target._counter = counter
     history.bump_version(target)
     if node is not None:
-        node.output_metas = (output_meta(target),)
-        target._node, target._output_nr, target._requires_grad = node, 0, True
-        if target._view is not None:
-            target._view.version = target._counter.value
+        history.replace_history(target, node)
     return target
 
 
