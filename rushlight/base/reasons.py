@@ -64,6 +64,11 @@ REASONS: dict[str, Reason] = {
     "RL0007": missing(
         "RL0007", "NumPy's arrays have at most 64 dims.", "Flatten dims that go together."
     ),
+    "RL0008": Reason(
+        "{module} {found} is installed, and {needed} or newer is needed here (RL0008). "
+        "Install it with: pip install -U 'rushlight[{extra}]'",
+        why="Another package brought an old version of something that Rushlight builds on.",
+    ),
     # -- schemas
     "RL0101": Reason(
         "unknown type specifier {found!r} in schema: {text}",

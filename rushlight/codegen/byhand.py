@@ -10,10 +10,10 @@ from typing import Any
 
 from rushlight.base import logs
 from rushlight.codegen import native
-from rushlight.codegen.eager import can_compile
 from rushlight.codegen.extents import Atom
 from rushlight.codegen.llvm import register_type
 from rushlight.codegen.loops import Buffer
+from rushlight.codegen.native import can_compile
 from rushlight.codegen.plan import Plan
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import dtype

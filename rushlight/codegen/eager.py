@@ -19,7 +19,6 @@ import numpy as np
 from rushlight.arrays import special
 from rushlight.arrays.numpy_ import MATH
 from rushlight.base import logs
-from rushlight.base.errors import MissingExtra
 from rushlight.codegen import native
 from rushlight.codegen.driver import live_steps
 from rushlight.codegen.expressions import Builder, Expression, Inexpressible
@@ -48,19 +47,6 @@ Function = Callable[..., Any]
 HINTS = (8, 1024)
 
 lock = threading.RLock()
-available: bool | None = None
-
-
-def can_compile() -> bool:
-    """Whether the compiler is installed."""
-    global available
-    if available is None:
-        try:
-            native.this_host()
-            available = True
-        except MissingExtra:
-            available = False
-    return available
 
 
 class Number(Expression):
@@ -310,7 +296,7 @@ def told(program: LoopProgram, text: str, hint: int) -> Any:
 
 def attempt(label: str, make: Function, *given: Any) -> Function | None:
     """What `make` makes, one thread at a time; None where the op has no such code."""
-    if not can_compile():
+    if not native.can_compile():
         return None
     with lock:
         try:

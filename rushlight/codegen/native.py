@@ -6,14 +6,21 @@ cache and is linked from there the next time.
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
+from rushlight.base.errors import MissingExtra, OldExtra
 from rushlight.base.lazy import load
 from rushlight.codegen import cache, config, entries
 from rushlight.codegen.llvm import ModuleText
 
-__all__ = ["Library", "assembly", "compile_text", "new_module"]
+__all__ = ["Library", "assembly", "can_compile", "compile_text", "new_module"]
+
+
+# The first llvmlite whose LLVM has pointers without types, in which all text is written.
+OLDEST = [0, 45]
 
 
 class Host:
@@ -22,10 +29,13 @@ class Host:
     def __init__(self) -> None:
         binding: Any = load("llvmlite.binding", "compile")
         llvmlite: Any = load("llvmlite", "compile")
+        self.version = str(llvmlite.__version__)
+        if [int(part) for part in self.version.split(".")[:2]] < OLDEST:
+            needed = ".".join(map(str, OLDEST))
+            raise OldExtra("llvmlite", "compile", self.version, needed)
         self.binding = binding
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
-        self.version = str(llvmlite.__version__)
         self.triple = binding.get_process_triple()
         self.cpu = str(binding.get_host_cpu_name())
         self.features = str(binding.get_host_cpu_features().flatten())
@@ -53,6 +63,19 @@ def this_host() -> Host:
     if host is None:
         host = Host()
     return host
+
+
+@functools.cache
+def can_compile() -> bool:
+    """Whether what compiles is installed; a warning where that is too old."""
+    try:
+        this_host()
+    except OldExtra as old:
+        warnings.warn(f"{old} Until then NumPy computes everything.", stacklevel=2)
+        return False
+    except MissingExtra:
+        return False
+    return True
 
 
 def new_module() -> ModuleText:

@@ -52,6 +52,7 @@ COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo.decorators": {
         **_MARKED,
         **_MARKING,
+        "_DimRange": ".io.nested:DimRange",
     },
     "torch._dynamo.eval_frame": named(
         _COMPILING, "OptimizedModule explain optimize optimize_assert reset is_dynamo_supported"

@@ -30,7 +30,6 @@ HELPER_ALIASES: dict[str, Entry] = {
             "_flatten_dense_tensors _unflatten_dense_tensors _take_tensors _reorder_tensors_as "
             "_import_dotted_name classproperty"
         ),
-        **bare("_rebuild_tensor"),
     },
     "torch.utils.data.dataloader": bare("_collate_fn_t _worker_init_fn_t"),
     "torch.nn.modules.utils": bare("_list_with_default"),
@@ -95,7 +94,10 @@ HELPER_ALIASES: dict[str, Entry] = {
     "torch.optim.optimizer": _OPTIMISERS,
     "torch.optim.adam": _OPTIMISERS,
     "torch.optim.sgd": _OPTIMISERS,
-    "torch.serialization": bare("_is_path _is_zipfile"),
+    "torch.serialization": {
+        **bare("_is_path _is_zipfile"),
+        "_get_layout": ".io.rebuild:layout_of",
+    },
     "torch.utils.checkpoint": bare("_get_autocast_kwargs _infer_device_type"),
     "torch.fx.node": {"_get_qualified_name": ".graph.names:qualified_name"},
     "torch.fx.graph": {

@@ -16,7 +16,6 @@ from typing import Any
 
 import rushlight
 from rushlight import nn
-from rushlight.compat.private import rebuild_tensor_v2
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
 from rushlight.func.stateless import replaced
@@ -83,11 +82,6 @@ def find_tensors(obj: Any) -> Iterable[Tensor]:
     if isinstance(obj, (list, tuple)):
         return [tensor for entry in obj for tensor in find_tensors(entry)]
     return []
-
-
-def rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Any:
-    """A tensor over a storage, as old pickles make it."""
-    return rebuild_tensor_v2(storage, storage_offset, size, stride, False, None)
 
 
 # -- names and texts -------------------------------------------------------------------------------

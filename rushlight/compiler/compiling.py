@@ -150,7 +150,7 @@ def make_capture(backend: Any, options: Options) -> Capture:
     options.limit = config.limit
     options.starts_dynamic = lambda: not config.assume_static_by_default
     options.learns = lambda: config.automatic_dynamic_shapes
-    options.total = lambda: config.accumulated_recompile_limit
+    options.total = config.accumulated_limit
     options.fails_at_limit = lambda: config.fail_on_recompile_limit_hit
     options.fails_again = lambda: config.error_on_recompile
     options.keeps_floats = lambda: config.specialize_float

@@ -12,8 +12,9 @@ accumulated_recompile_limit = 256
 fail_on_recompile_limit_hit = False
 # Whether compiling again is an error.
 error_on_recompile = False
-# torch's older name of it: wins where it is set to a number.
+# torch's older names of both limits: each wins where it is set to a number.
 cache_size_limit: int | None = None
+accumulated_cache_size_limit: int | None = None
 
 # Whether sizes and integers that change become symbols at the second value.
 automatic_dynamic_shapes = True
@@ -34,6 +35,10 @@ do_not_emit_runtime_asserts = False
 
 # torch's switches that have one value here.
 allow_unspec_int_on_nn_module = False
+compiled_autograd = False
+guard_nn_modules = True
+inline_inbuilt_nn_modules = True
+trace_numpy = True
 capture_dynamic_output_shape_ops = False
 capture_scalar_outputs = False
 dynamic_shapes = True
@@ -53,6 +58,10 @@ patch = patcher(
     __name__,
     held={
         "allow_unspec_int_on_nn_module": "Set specialize_int = False, which holds for modules too.",
+        "compiled_autograd": "The backward of each graph is compiled with it; no other is.",
+        "guard_nn_modules": "Modules are guarded, whatever it says.",
+        "inline_inbuilt_nn_modules": "Modules are read as other code is, whatever it says.",
+        "trace_numpy": "Put what NumPy computes into a function of torch.compiler.disable().",
         "capture_dynamic_output_shape_ops": BREAKS,
         "capture_scalar_outputs": BREAKS,
         "dynamic_shapes": "Set automatic_dynamic_shapes = False.",
@@ -65,8 +74,14 @@ patch = patcher(
         "verbose": LOGS,
         "wrap_top_frame": BREAKS,
     },
+    tuning={"log_compilation_metrics": True, "optimize_ddp": True, "skip_fsdp_guards": True},
 )
 
 
 def limit() -> int:
     return recompile_limit if cache_size_limit is None else cache_size_limit
+
+
+def accumulated_limit() -> int:
+    older = accumulated_cache_size_limit
+    return accumulated_recompile_limit if older is None else older
