@@ -18,6 +18,7 @@ from rushlight.arrays.numpy_ import BLOCK, FEW, MATH
 from rushlight.core import ports
 from rushlight.core.dtype import dtype, from_numpy
 from rushlight.core.geometry import same_sizes
+from rushlight.core.op import KernelTable
 from rushlight.core.quick import single_ufunc
 from rushlight.opset.heavy import may_compile
 
@@ -41,6 +42,8 @@ may_share_memory = np.may_share_memory
 LARGE = 1 << 14
 # Different arguments beyond tensors for which an op has native kernels.
 MOST_VARIANTS = 64
+# How many doors a call tries.
+MOST_DOORS = 4
 
 # Sizes of dims up to this are small.
 SMALL = 16
@@ -59,11 +62,17 @@ def text_kernel(op: Any, text: Callable[..., Any]) -> Callable[..., Any]:
     plain = single_ufunc(op, count) is not None
     defaults = tuple([a.default for a in arguments[count:]])
     kernels = op.native_kernels
+    doors = kernels.doors
 
     def kernel(m: Any, *args: Any) -> Any:
         if m is MATH:
             first = args[0]
             if type(first) is ndarray and first.size >= LARGE:
+                if doors and may_compile():
+                    for door in doors:
+                        found = door(*args)
+                        if found is not None:
+                            return found
                 if len(args) == 1 and not plain and first.flags.c_contiguous:
                     # One array and nothing else: its kernel has a short key.
                     quick = kernels.get(first.dtype.num)
@@ -120,14 +129,27 @@ def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts
         kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
         if len(args) == 1 and casts == AS_IS and kernel is not None:
             table[arrays[0].dtype.num] = kernel
-        return None if kernel is None else kernel(*arrays)
-    kernel = kernel_for(table, tuple(key), ports.native_text, *made, False)
-    if kernel is not None:
-        return kernel(*arrays, *numbers)
-    # What looks at its numbers has them in its code.
-    key += [repr(v) if type(v) is float else v.tobytes() for v in numbers]
-    kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
-    return None if kernel is None else kernel(*arrays)
+    else:
+        kernel = kernel_for(table, tuple(key), ports.native_text, *made, False)
+        if kernel is not None:
+            arrays += numbers
+        else:
+            # What looks at its numbers has them in its code.
+            key += [repr(v) if type(v) is float else v.tobytes() for v in numbers]
+            kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
+    if kernel is None:
+        return None
+    if casts == AS_IS:
+        open_door(table, kernel)
+    return kernel(*arrays)
+
+
+def open_door(table: KernelTable, kernel: Any) -> None:
+    """Let the next calls try this kernel's door first."""
+    door = getattr(kernel, "door", None)
+    if door is not None and door not in table.doors:
+        table.doors[MOST_DOORS - 1 :] = ()
+        table.doors.insert(0, door)
 
 
 def kernel_for(table: Any, key: Any, make: Any, *given: Any) -> Any:
@@ -180,11 +202,17 @@ def array_kernel(op: Any) -> Callable[..., Any]:
     if kernel is None or not is_lowered(op):
         return kernel
     places = op.tensor_positions[:2]
+    doors = op.native_kernels.doors
 
     def large_or_plain(xp: Any, *args: Any) -> Any:
         for place in places:
             array = args[place]
             if type(array) is ndarray and array.size >= LARGE:
+                if doors and may_compile():
+                    for door in doors:
+                        found = door(*args)
+                        if found is not None:
+                            return found
                 found = lowered(op, args)
                 if found is not None:
                     return found
@@ -202,13 +230,18 @@ class LoopRule:
         self.label = label
         self.lower = lower
         self.specs = specs
-        self.native_kernels: dict[Any, Any] = {}
+        self.native_kernels = KernelTable()
 
     def name(self) -> str:
         return self.label
 
     def __call__(self, *args: Any) -> Any:
         """The answer for arrays of which one is large; None where there is no native code."""
+        if may_compile():
+            for door in self.native_kernels.doors:
+                found = door(*args)
+                if found is not None:
+                    return found
         return lowered(self, args)
 
 
@@ -253,7 +286,10 @@ def lowered(op: Any, args: tuple[Any, ...]) -> Any:
         else:
             key.append((type(value), value))
     kernel = kernel_for(op.native_kernels, tuple(key), ports.native_lowered, op, args, fixed)
-    return None if kernel is None else kernel(*arrays)
+    if kernel is None:
+        return None
+    open_door(op.native_kernels, kernel)
+    return kernel(*arrays)
 
 
 # -- steps in place --------------------------------------------------------------------------------
@@ -267,7 +303,7 @@ class Steps:
         self.label = label
         self.text = text
         self.writes = writes
-        self.native_kernels: dict[Any, Any] = {}
+        self.native_kernels = KernelTable()
 
     def __call__(self, *args: Any) -> bool:
         """Take the step by native code; False where there is none."""
