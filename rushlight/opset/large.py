@@ -8,7 +8,6 @@ is compiled before its first use, or comes from the cache on disk.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ __all__ = [
     "LoopRule",
     "Steps",
     "array_kernel",
-    "flipped",
+    "by_door",
     "fused",
     "in_pieces",
     "native_loop",
@@ -201,25 +200,35 @@ def array_kernel(op: Any) -> Callable[..., Any]:
     kernel: Callable[..., Any] = op.rule("kernel")
     if kernel is None or not is_lowered(op):
         return kernel
-    places = op.tensor_positions[:2]
-    doors = op.native_kernels.doors
 
     def large_or_plain(xp: Any, *args: Any) -> Any:
-        for place in places:
-            array = args[place]
-            if type(array) is ndarray and array.size >= LARGE:
-                if doors and may_compile():
-                    for door in doors:
-                        found = door(*args)
-                        if found is not None:
-                            return found
-                found = lowered(op, args)
-                if found is not None:
-                    return found
-                break
-        return kernel(xp, *args)
+        found = by_door(op, args)
+        if found is None and is_large(op, args):
+            found = lowered(op, args)
+        return kernel(xp, *args) if found is None else found
 
     return large_or_plain
+
+
+def is_large(op: Any, args: Any) -> bool:
+    """Whether one of an op's first arrays is large."""
+    for place in op.tensor_positions[:2]:
+        array = args[place]
+        if type(array) is ndarray and array.size >= LARGE:
+            return True
+    return False
+
+
+def by_door(op: Any, args: Any) -> Any:
+    """The answer of a native kernel that takes a call as it is; None where that of no call before
+    was made for such a one."""
+    doors = op.native_kernels.doors
+    if doors and is_large(op, args) and may_compile():
+        for door in doors:
+            found = door(*args)
+            if found is not None:
+                return found
+    return None
 
 
 class LoopRule:
@@ -346,23 +355,6 @@ def native_loop(name: str, array_type: Any) -> Any:
         return None
     kind = from_numpy(array_type)
     return kernel_for(LOOPS, (name, kind), ports.native_loop, name, kind)
-
-
-def flipped(array: Any, dims: Any) -> Any:
-    """A copy with some dims, not below 0, the other way round."""
-    inner = array.ndim - len(dims)
-    if dims and min(dims) >= inner and array.size >= LARGE and array.flags.c_contiguous:
-        # The last dims together are rows that are read from their ends on.
-        run = native_loop("reversed", array.dtype)
-        if run is not None:
-            found = fresh(array.shape, array.dtype, array.nbytes)
-            rows = prod(array.shape[:inner])
-            run(array, found, rows, array.size // rows)
-            return found
-    place = [slice(None)] * array.ndim
-    for dim in dims:
-        place[dim] = slice(None, None, -1)
-    return array[tuple(place)].copy()
 
 
 def remainders(name: str, x: Any, y: Any) -> Any:
