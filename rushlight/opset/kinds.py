@@ -29,7 +29,7 @@ from rushlight.core.tensor import (
     values_of,
     wrap,
 )
-from rushlight.opset.large import array_kernel, by_door
+from rushlight.opset.large import array_kernel, by_door, is_large, is_lowered, lowered
 from rushlight.opset.results import (
     Spec,
     elementwise_layout,
@@ -698,17 +698,26 @@ class Scatter(Kind):
     def make_backend(self, op: Any) -> Callable[..., Any]:
         if not op.options.get("writes"):
             return super().make_backend(op)
-        shape, kernel = op.rule("shape"), op.rules["kernel"]
+        shape, kernel, has_loops = op.rule("shape"), op.rules["kernel"], is_lowered(op)
 
         def backend(*args: Any) -> Any:
             if is_unusual(args):
                 return self.unusual(op, args)
+            found = by_door(op, arrays_of(args)) if op.native_kernels.doors else None
+            if found is not None:
+                return wrapped(found)
             spec = shape(*args)
+            strides = strides_for(spec)
+            is_row_major = strides == geometry.contiguous_strides(spec.shape)
+            if has_loops and is_row_major:
+                arrays = tuple(arrays_of(args))
+                found = lowered(op, arrays) if is_large(op, arrays) else None
+                if found is not None:
+                    return wrapped(found)
             array = args[0]._array
             if array.shape != spec.shape:
                 array = np.broadcast_to(array, spec.shape)
-            strides = strides_for(spec)
-            if strides == geometry.contiguous_strides(spec.shape):
+            if is_row_major:
                 target = wrap(array.copy(), spec.dtype)
             else:
                 target = lay_out(array, strides, spec.dtype)

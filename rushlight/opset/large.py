@@ -30,6 +30,9 @@ __all__ = [
     "by_door",
     "fused",
     "in_pieces",
+    "is_large",
+    "is_lowered",
+    "lowered",
     "native_loop",
     "remainders",
     "text_kernel",
@@ -254,10 +257,14 @@ class LoopRule:
         return lowered(self, args)
 
 
+# Kinds whose backends look for native code of their ops' rules.
+KINDS_OF_LOOPS = ("REDUCTION", "SCAN", "OPAQUE", "REARRANGEMENT", "LOSS", "SCATTER")
+
+
 def is_lowered(op: Any) -> bool:
     if not op.tensor_positions or op.list_positions or op._schema.is_mutable or op.is_view_op:
         return False
-    if op.kind.name not in ("REDUCTION", "SCAN", "OPAQUE", "REARRANGEMENT", "LOSS"):
+    if op.kind.name not in KINDS_OF_LOOPS:
         return False
     rule = op.rule("lower")
     return rule is not None and (callable(rule) or rule == "folded")
