@@ -57,8 +57,8 @@ end:
 }}
 """
 
-# Elements of (outer, length, inner) that an index of (outer, count, inner) names along the middle,
-# or that get its values added.
+# Elements of (outer, length, inner) that an index of (outer, count, inner) names along the middle
+# get its values added.
 PLACES = """
 define internal void @{name}(
   ptr noalias %first, ptr noalias %index, ptr noalias %second,
@@ -138,7 +138,6 @@ end:
   ret void
 }}
 """
-GATHER = "  store {T} %x, ptr %b, align {width}"
 SCATTER = """\
   %y = load {T}, ptr %b, align {width}
   %sum = {add} {T} %x, %y
@@ -294,7 +293,7 @@ def loop(name: str, kind: dtype) -> Callable[..., Any] | None:
         return None
     if name == "add_rows":
         return add_rows(kind)
-    if name.split(" ")[0] in ("gather", "scatter_add"):
+    if name.split(" ")[0] == "scatter_add":
         return places(name, kind)
     if name in REMAINDER_BODIES and kind is dtypes.float32:
         return compiled("remainders", REMAINDERS.format(body=REMAINDER_BODIES[name]), 4, 1)
@@ -317,13 +316,13 @@ def words_of(kind: dtype) -> dict[str, Any] | None:
 
 
 def places(name: str, kind: dtype) -> Callable[..., Any] | None:
-    """gather (operand, index, result, ...), scatter_add (result, index, values, ...); both then
-    take outer, length, count, and inner, unless they are `along` rows"""
+    """scatter_add (result, index, values, outer, length, count, inner), without `inner` where they
+    are `along` rows"""
     words = words_of(kind)
     if words is None:
         return None
     base, _, along = name.partition(" ")
-    body = (GATHER if base == "gather" else SCATTER).format(**words)
+    body = SCATTER.format(**words)
     text = (PLACES_ALONG if along else PLACES).format(name=base, body=body, **words)
     return compiled(base, text, 3, 3 if along else 4)
 

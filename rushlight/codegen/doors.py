@@ -45,7 +45,7 @@ DECLARED = (
 )
 
 # A segment's kernels with what they take, the memory that is not scratch, and the scratch.
-Segment = tuple[list[tuple[str, list[Buffer], list[Atom]]], list[Buffer], Plan]
+Segment = tuple[list[tuple[str, list[Buffer], list[Any]]], list[Buffer], Plan]
 
 
 class Given:
@@ -69,8 +69,12 @@ class Given:
 class DoorText:
     """Writes one door."""
 
-    def __init__(self, module: ModuleText, given: Given, segment: Segment) -> None:
+    def __init__(
+        self, module: ModuleText, given: Given, segment: Segment, seen: Buffer | None = None
+    ) -> None:
         self.module = module
+        # Where kernels say whether they have seen what is wrong with a call.
+        self.seen = seen
         self.given = given
         self.calls, self.outside, self.scratch = segment
         # Objects that the code refers to, in the tuple that it has for its `self`.
@@ -144,6 +148,8 @@ class DoorText:
         stack = self.stack_size()
         made = self.results(results, shapes)
         self.run(stack)
+        if self.seen is not None:
+            self.need_good(list(made.values()))
         self.answer(outputs, made, is_tuple)
         self.module.declared.update(DECLARED)
         body = "\n".join(["entry:", *self.allocas, *self.lines])
@@ -301,6 +307,17 @@ class DoorText:
             self.places[buffer] = self.field(array, entries.DATA_OFFSET)
         return made
 
+    def need_good(self, made: list[str]) -> None:
+        """Go on only where kernels have seen nothing wrong."""
+        assert self.seen is not None
+        found = self.put(f"load i32, ptr {self.places[self.seen]}, align 4")
+        bad = self.put(f"icmp ne i32 {found}, 0")
+        self.lines.append(f"  br i1 {bad}, label %bad, label %good")
+        self.label("bad")
+        self.lines += [f"  call void @Py_DecRef(ptr {array})" for array in made]
+        self.lines.append("  br label %no")
+        self.label("good")
+
     def need_made(self, what: str, before: list[str]) -> None:
         """Go on only with an object; without memory for it what was made before goes, too."""
         missing = self.put(f"icmp eq ptr {what}, null")
@@ -312,7 +329,9 @@ class DoorText:
         self.label(name)
 
     def extent(self, value: Any) -> str:
-        if not isinstance(value, Extent):
+        if isinstance(value, Atom) and value in self.numbers:
+            return self.numbers[value]
+        if type(value) is int:
             return str(value)
         if not all([atom in self.numbers for atom in value.atoms()]):
             raise Inexpressible("a size that no array tells")
@@ -333,6 +352,8 @@ class DoorText:
 
     def run(self, stack: str) -> None:
         """The kernels."""
+        if self.seen is not None:
+            self.places[self.seen] = self.room("i32")
         if not all([buffer in self.places for buffer in self.outside]):
             raise Inexpressible("memory that is no argument's")
         places = {buffer: self.places[buffer] for buffer in self.outside}
@@ -341,13 +362,8 @@ class DoorText:
             self.lines += self.module.scratch_places(self.scratch, places, self.numbers, memory)
         for kernel, given, atoms in self.calls:
             texts = [f"ptr {places[buffer]}" for buffer in given]
-            texts += [f"i64 {self.extent_of(atom)}" for atom in atoms]
+            texts += [f"i64 {self.extent(atom)}" for atom in atoms]
             self.lines.append(f"  call void @{kernel}({', '.join(texts)})")
-
-    def extent_of(self, atom: Atom) -> str:
-        if atom not in self.numbers:
-            raise Inexpressible("a size that no array tells")
-        return self.numbers[atom]
 
     def stack_size(self) -> str:
         """How much scratch memory there is, "" for none; a little goes on the stack."""

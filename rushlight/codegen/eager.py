@@ -489,8 +489,10 @@ def lowered_kernel(
     return attempt(op.name(), written_rule, op, args, fixed)
 
 
-def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[int]) -> Function:
-    program = LoopProgram(native.this_host().converts_half)
+def operands_of(
+    program: LoopProgram, args: tuple[Any, ...], fixed: set[int]
+) -> tuple[list[Any], Given]:
+    """The arguments of a call with values for arrays, and what its door is made for."""
     sizes: dict[int, Any] = {}
     operands = list(args)
     call = Given(args, fixed, SMALL)
@@ -506,6 +508,11 @@ def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[in
         shape = tuple([sizes.get(size, size) for size in value.shape])
         operands[at] = given(program, name, shape, dtypes.from_numpy(value.dtype))
         call.buffers[at] = operands[at].buffer
+    return operands, call
+
+
+def specs_of(op: OpOverload | LoopRule, operands: list[Any]) -> Any:
+    """What an op answers, as tensors without values."""
     metas = [
         shell(v.shape, v.strides, v.dtype, devices.cpu) if isinstance(v, Value) else v
         for v in operands
@@ -518,7 +525,14 @@ def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[in
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         # Sizes that a call tells are taken for different; a wrong call is the kernel's to refuse.
         raise Inexpressible(str(error)) from None
-    answer = shell_of(specs, devices.cpu)
+    return shell_of(specs, devices.cpu)
+
+
+def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[int]) -> Function:
+    program = LoopProgram(native.this_host().converts_half)
+    operands, call = operands_of(program, args, fixed)
+    answer = specs_of(op, operands)
+    found: Any
     if isinstance(op, LoopRule):
         found = op.lower(Lowering(program, answer), *operands)
     else:

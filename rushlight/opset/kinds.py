@@ -31,19 +31,9 @@ from rushlight.core.tensor import (
 )
 from rushlight.opset.large import array_kernel, by_door, is_large, is_lowered, lowered
 from rushlight.opset.results import (
-    Spec,
-    elementwise_layout,
-    kernel_layout,
-    lay_out,
-    make_view,
-    no_memory,
-    read_sizes,
-    result_tensor,
-    shell_of,
-    strides_for,
-    tree_laid_out,
-    with_specs,
-)
+    Spec, elementwise_layout, kernel_layout, lay_out, make_view, no_memory, read_sizes,
+    result_tensor, shell_of, strides_for, tree_laid_out, with_specs, wrapped,
+)  # fmt: skip
 
 __all__ = [
     "CONTRACTION", "CREATION", "GATHER", "LINALG", "LOSS", "NATIVE", "OPAQUE", "RANDOM",
@@ -292,13 +282,6 @@ def by_name(op: Any, function: Callable[..., Any]) -> Callable[[tuple[Any, ...]]
     """A function of some of an op's arguments, which it names, as one of all bound arguments."""
     places = [op.argument_names.index(name) for name in parameters(function)]
     return lambda args: function(*[args[place] for place in places])
-
-
-def wrapped(value: Any) -> Any:
-    """Row-major arrays as tensors."""
-    if type(value) is tuple:
-        return tuple([None if item is None else wrapped(item) for item in value])
-    return wrap(value, dtypes.from_numpy(value.dtype))
 
 
 class Checked(Kind):

@@ -25,6 +25,7 @@ __all__ = [
     "LARGE",
     "SMALL",
     "LoopRule",
+    "PickRule",
     "Steps",
     "array_kernel",
     "by_door",
@@ -51,6 +52,7 @@ MOST_DOORS = 4
 SMALL = 16
 
 UNKNOWN = object()
+Function = Callable[..., Any]
 # dtypes that operands go through before the op's text, position by position, and that of the result
 Casts = tuple[tuple[tuple[int, tuple[dtype, ...]], ...], dtype | None]
 AS_IS: Casts = ((), None)
@@ -257,6 +259,24 @@ class LoopRule:
         return lowered(self, args)
 
 
+class PickRule(LoopRule):
+    """Reading elements, or `rows`, of an op's first array where its second says: loops that look
+    at each place, and have no answer where one is wrong. `geometry(*arguments)` says the result's
+    sizes and how many blocks the array has, how long each is, how many places of one are read, and
+    how many elements lie behind each."""
+
+    def __init__(self, op: Any, rows: bool, geometry: Function) -> None:
+        super().__init__(op.name(), geometry, geometry)
+        self.op = op
+        self.rows = rows
+        self.geometry = geometry
+        self.native_kernels = op.native_kernels
+
+    def __call__(self, *args: Any) -> Any:
+        """The answer for arrays; None where they are small or there is no native code."""
+        return lowered(self, args) if is_large(self.op, args) else None
+
+
 # Kinds whose backends look for native code of their ops' rules.
 KINDS_OF_LOOPS = ("REDUCTION", "SCAN", "OPAQUE", "REARRANGEMENT", "LOSS", "SCATTER")
 
@@ -301,11 +321,14 @@ def lowered(op: Any, args: tuple[Any, ...]) -> Any:
             key.append(repr(value))
         else:
             key.append((type(value), value))
-    kernel = kernel_for(op.native_kernels, tuple(key), ports.native_lowered, op, args, fixed)
+    make = ports.native_picked if isinstance(op, PickRule) else ports.native_lowered
+    kernel = kernel_for(op.native_kernels, tuple(key), make, op, args, fixed)
     if kernel is None:
         return None
-    open_door(op.native_kernels, kernel)
-    return kernel(*arrays)
+    found = kernel(*arrays)
+    if found is not None:
+        open_door(op.native_kernels, kernel)
+    return found
 
 
 # -- steps in place --------------------------------------------------------------------------------

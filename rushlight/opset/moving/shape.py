@@ -673,7 +673,21 @@ def _(self: Any, shifts: Any, dims: Any) -> Any:
 def _(xp: Any, self: Any, shifts: Any, dims: Any) -> Any:
     if not dims:
         return xp.roll(self, shifts)
+    if len(dims) == 1 and self.size:
+        return rolled(xp, self, shifts[0], dims[0])
     return xp.roll(self, shifts, dims) if self.ndim else self.copy()
+
+
+def rolled(xp: Any, array: Any, shift: int, dim: int) -> Any:
+    """A copy with its parts along a dim in the other order."""
+    dim %= array.ndim
+    shift %= array.shape[dim]
+    result = xp.empty(array.shape, array.dtype)
+    before = (slice(None),) * dim
+    result[(*before, slice(shift, None))] = array[(*before, slice(None, -shift or None))]
+    if shift:
+        result[(*before, slice(None, shift))] = array[(*before, slice(-shift, None))]
+    return result
 
 
 roll.samples = lambda make: [
