@@ -57,8 +57,8 @@ end:
 }}
 """
 
-# Elements of (outer, length, inner) that an index of (outer, count, inner) names along the middle,
-# or that get its values added.
+# Elements of (outer, length, inner) that an index of (outer, count, inner) names along the middle
+# get its values added.
 PLACES = """
 define internal void @{name}(
   ptr noalias %first, ptr noalias %index, ptr noalias %second,
@@ -138,42 +138,10 @@ end:
   ret void
 }}
 """
-GATHER = "  store {T} %x, ptr %b, align {width}"
 SCATTER = """\
   %y = load {T}, ptr %b, align {width}
   %sum = {add} {T} %x, %y
   store {T} %sum, ptr %a, align {width}"""
-
-# Rows from their ends on.
-REVERSED = """
-define internal void @reversed(ptr noalias %in, ptr noalias %out, i64 %rows, i64 %length) #0 {{
-entry:
-  %last = sub nsw i64 %length, 1
-  br label %row
-row:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %row.end ]
-  %start = mul nsw i64 %i, %length
-  %source = getelementptr i{bits}, ptr %in, i64 %start
-  %target = getelementptr i{bits}, ptr %out, i64 %start
-  br label %step
-step:
-  %j = phi i64 [ 0, %row ], [ %j.next, %step ]
-  %back = sub nsw i64 %last, %j
-  %a = getelementptr i{bits}, ptr %source, i64 %back
-  %b = getelementptr i{bits}, ptr %target, i64 %j
-  %x = load i{bits}, ptr %a, align {width}
-  store i{bits} %x, ptr %b, align {width}
-  %j.next = add nuw nsw i64 %j, 1
-  %j.more = icmp ult i64 %j.next, %length
-  br i1 %j.more, label %step, label %row.end
-row.end:
-  %i.next = add nuw nsw i64 %i, 1
-  %i.more = icmp ult i64 %i.next, %rows
-  br i1 %i.more, label %row, label %end
-end:
-  ret void
-}}
-"""
 
 # Remainders of float32 in the steps of `arrays.numpy_.single_fmod`; `seen` says whether there were
 # numbers for which these will not do.
@@ -325,10 +293,8 @@ def loop(name: str, kind: dtype) -> Callable[..., Any] | None:
         return None
     if name == "add_rows":
         return add_rows(kind)
-    if name.split(" ")[0] in ("gather", "scatter_add"):
+    if name.split(" ")[0] == "scatter_add":
         return places(name, kind)
-    if name == "reversed":
-        return reversed_rows(kind.itemsize)
     if name in REMAINDER_BODIES and kind is dtypes.float32:
         return compiled("remainders", REMAINDERS.format(body=REMAINDER_BODIES[name]), 4, 1)
     return scan(name) if kind is dtypes.float32 else None
@@ -350,22 +316,15 @@ def words_of(kind: dtype) -> dict[str, Any] | None:
 
 
 def places(name: str, kind: dtype) -> Callable[..., Any] | None:
-    """gather (operand, index, result, ...), scatter_add (result, index, values, ...); both then
-    take outer, length, count, and inner, unless they are `along` rows"""
+    """scatter_add (result, index, values, outer, length, count, inner), without `inner` where they
+    are `along` rows"""
     words = words_of(kind)
     if words is None:
         return None
     base, _, along = name.partition(" ")
-    body = (GATHER if base == "gather" else SCATTER).format(**words)
+    body = SCATTER.format(**words)
     text = (PLACES_ALONG if along else PLACES).format(name=base, body=body, **words)
     return compiled(base, text, 3, 3 if along else 4)
-
-
-def reversed_rows(width: int) -> Callable[..., Any] | None:
-    """(operand, result, rows, length)"""
-    if width > 8:
-        return None
-    return compiled("reversed", REVERSED.format(bits=8 * width, width=width), 2, 2)
 
 
 def scan(name: str) -> Callable[..., Any]:

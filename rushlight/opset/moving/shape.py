@@ -15,7 +15,7 @@ from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, REARRANGEMENT, Spec
-from rushlight.opset.large import flipped
+from rushlight.opset.large import LARGE, LoopRule
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, late, linear_in, sample
 from rushlight.opset.view.view import unsafe_view
@@ -574,9 +574,28 @@ def _(self: Any, dims: Any) -> Any:
     return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
 
 
+def flipped(array: Any, dims: Any) -> Any:
+    """A copy with some dims, not below 0, the other way round."""
+    place = [slice(None)] * array.ndim
+    for dim in dims:
+        place[dim] = slice(None, None, -1)
+    return array[tuple(place)].copy()
+
+
+def lower_flipped(build: Any, self: Any, dims: Any) -> Any:
+    return build.reversed(build.plain(self), self.shape, geometry.wrap_dims(dims, len(self.shape)))
+
+
+# What turns arrays round that others lay out.
+native_flipped = LoopRule("flipped", lower_flipped, lambda self, dims: Spec(self.shape, self.dtype))
+
+
 @flip.kernel
 def _(xp: Any, self: Any, dims: Any) -> Any:
     return flipped(self, geometry.wrap_dims(dims, self.ndim) if self.ndim else ())
+
+
+flip.lower = lambda build, op, self, dims: lower_flipped(build, self, dims)
 
 
 flip.samples = lambda make: [
@@ -654,7 +673,21 @@ def _(self: Any, shifts: Any, dims: Any) -> Any:
 def _(xp: Any, self: Any, shifts: Any, dims: Any) -> Any:
     if not dims:
         return xp.roll(self, shifts)
+    if len(dims) == 1 and self.size:
+        return rolled(xp, self, shifts[0], dims[0])
     return xp.roll(self, shifts, dims) if self.ndim else self.copy()
+
+
+def rolled(xp: Any, array: Any, shift: int, dim: int) -> Any:
+    """A copy with its parts along a dim in the other order."""
+    dim %= array.ndim
+    shift %= array.shape[dim]
+    result = xp.empty(array.shape, array.dtype)
+    before = (slice(None),) * dim
+    result[(*before, slice(shift, None))] = array[(*before, slice(None, -shift or None))]
+    if shift:
+        result[(*before, slice(None, shift))] = array[(*before, slice(-shift, None))]
+    return result
 
 
 roll.samples = lambda make: [
@@ -714,9 +747,11 @@ def _(xp: Any, self: Any, k: int, dims: Any) -> Any:
     turns, first, second = rotation(self.ndim, k, dims)
     if turns == 0:
         return self.copy()
-    if turns == 2:
-        return flipped(self, (first, second))
-    return flipped(self, (second if turns == 1 else first,)).swapaxes(first, second)
+    dims = (first, second) if turns == 2 else (second if turns == 1 else first,)
+    found = native_flipped(self, dims) if self.size >= LARGE else None
+    if found is None:
+        found = flipped(self, dims)
+    return found if turns == 2 else found.swapaxes(first, second)
 
 
 rot90.samples = lambda make: [
