@@ -23,16 +23,22 @@ from rushlight.core import geometry
 from rushlight.core.device import cpu
 from rushlight.core.dtype import dtype
 from rushlight.core.gradrule import parameters
-from rushlight.core.tensor import (
-    Tensor,
-    strides_of,
-    values_of,
-    wrap,
-)
+from rushlight.core.tensor import Tensor, strides_of, values_of, wrap
 from rushlight.opset.large import array_kernel, by_door, is_large, is_lowered, lowered
 from rushlight.opset.results import (
-    Spec, elementwise_layout, kernel_layout, lay_out, make_view, no_memory, read_sizes,
-    result_tensor, shell_of, strides_for, tree_laid_out, with_specs, wrapped,
+    Spec,
+    elementwise_layout,
+    kernel_layout,
+    lay_out,
+    make_view,
+    no_memory,
+    read_sizes,
+    result_tensor,
+    shell_of,
+    strides_for,
+    tree_laid_out,
+    with_specs,
+    wrapped,
 )  # fmt: skip
 
 __all__ = [

@@ -13,7 +13,7 @@ from rushlight.core import geometry, history
 from rushlight.core.determinism import unwritten
 from rushlight.core.device import contiguous_format, preserve_format, strided
 from rushlight.core.gradrule import GradRule
-from rushlight.core.node import needs_grad, output_meta, retire_accumulator
+from rushlight.core.node import needs_grad, retire_accumulator
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.state import LOCAL
 from rushlight.core.storage import Former, Storage
