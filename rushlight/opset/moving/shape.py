@@ -15,7 +15,8 @@ from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, REARRANGEMENT, Spec
-from rushlight.opset.large import LARGE, LoopRule
+from rushlight.opset.large import LARGE
+from rushlight.opset.moving.turning import flipped, lower_flipped, native_flipped, rolled, rotation
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, late, linear_in, sample
 from rushlight.opset.view.view import unsafe_view
@@ -574,22 +575,6 @@ def _(self: Any, dims: Any) -> Any:
     return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
 
 
-def flipped(array: Any, dims: Any) -> Any:
-    """A copy with some dims, not below 0, the other way round."""
-    place = [slice(None)] * array.ndim
-    for dim in dims:
-        place[dim] = slice(None, None, -1)
-    return array[tuple(place)].copy()
-
-
-def lower_flipped(build: Any, self: Any, dims: Any) -> Any:
-    return build.reversed(build.plain(self), self.shape, geometry.wrap_dims(dims, len(self.shape)))
-
-
-# What turns arrays round that others lay out.
-native_flipped = LoopRule("flipped", lower_flipped, lambda self, dims: Spec(self.shape, self.dtype))
-
-
 @flip.kernel
 def _(xp: Any, self: Any, dims: Any) -> Any:
     return flipped(self, geometry.wrap_dims(dims, self.ndim) if self.ndim else ())
@@ -678,18 +663,6 @@ def _(xp: Any, self: Any, shifts: Any, dims: Any) -> Any:
     return xp.roll(self, shifts, dims) if self.ndim else self.copy()
 
 
-def rolled(xp: Any, array: Any, shift: int, dim: int) -> Any:
-    """A copy with its parts along a dim in the other order."""
-    dim %= array.ndim
-    shift %= array.shape[dim]
-    result = xp.empty(array.shape, array.dtype)
-    before = (slice(None),) * dim
-    result[(*before, slice(shift, None))] = array[(*before, slice(None, -shift or None))]
-    if shift:
-        result[(*before, slice(None, shift))] = array[(*before, slice(-shift, None))]
-    return result
-
-
 roll.samples = lambda make: [
     (make(2, 3), (1,)),
     (make.strided(2, 3), (1,), (1,)),
@@ -714,19 +687,6 @@ rot90 = op(
     vjp=lambda grad, k, dims: grad.rot90(-k, dims),
     jvp=linear_in("self"),
 )
-
-
-def rotation(ndim: int, k: int, dims: Any) -> tuple[int, int, int]:
-    """(quarter turns, first dim, second dim), checked."""
-    if len(dims) != 2:
-        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
-    if ndim < 2:
-        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
-    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == ndim:
-        raise RuntimeError(
-            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
-        )
-    return k % 4, geometry.wrap_dim(dims[0], ndim), geometry.wrap_dim(dims[1], ndim)
 
 
 @rot90.shape
