@@ -634,7 +634,7 @@ class Classifier:
         return OutputKind.ALIAS_OF_BASE, place, chain
 
     def twins_before(self, value: FunctionalTensor, position: int) -> tuple[int, ...]:
-        if value.requires_grad:
+        if value.grad_fn is not None:
             return ()
         return tuple([place for _, place in self.twins(value) if place < position])
 

@@ -693,6 +693,10 @@ def rebuild_all(
             )
         elif entry.kind is OutputKind.ALIAS_OF_BASE:
             found[place] = rebuild(bases[entry.base or 0], outputs[place], entry)
+    for place, entry in enumerate(facts.outputs):
+        if entry.first is None and any([found[place] is found[twin] for twin in entry.twins]):
+            found[place] = found[place].data
+    for place, entry in enumerate(facts.outputs):
         if entry.is_quiet and not entry.rebuilt and entry.first is None:
             found[place].requires_grad_()
     for place, entry in enumerate(facts.outputs):
@@ -701,8 +705,6 @@ def rebuild_all(
     for place, entry in enumerate(facts.outputs):
         if entry.first is not None:
             found[place] = found[entry.first]
-        elif any([found[place] is found[twin] for twin in entry.twins]):
-            found[place] = found[place].data
     return found
 
 

@@ -388,7 +388,9 @@ def mutating_call(
         return change_memory(op, args, grad, state)
     target = args[op.mutated_positions[0]]
     rule = op.grad_rule
-    operand_needs = grad and rule is not None and any_operand_needs(op, args)
+    operand_needs = (
+        grad and rule is not None and is_differentiable(target) and any_operand_needs(op, args)
+    )
     for position in op.mutated_positions:
         if isinstance(args[position], Tensor):
             check_inplace(args[position], grad, operand_needs)

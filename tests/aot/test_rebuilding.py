@@ -469,6 +469,18 @@ def test_tensors_set_to_one_memory_are_two_behind_a_view_of_it():
     assert view.tolist() == first.tolist() == [0, 0, 0]
 
 
+def test_leaves_over_one_memory_are_two():
+    def f(a):
+        made = (a * 2).requires_grad_()
+        return made.data.requires_grad_(), made
+
+    first, second = aot_function(f, nop)(torch.ones(3))
+    assert first is not second
+    assert first.requires_grad and second.requires_grad and first.is_leaf and second.is_leaf
+    second.data.zero_()
+    assert first.tolist() == [0, 0, 0]
+
+
 def test_what_an_argument_is_set_to_keeps_its_history():
     def f(a):
         made = a * 2

@@ -516,8 +516,12 @@ def test_wrappers_are_resized_and_set_with_their_parts():
     value = wrapper_of_two()
     assert value.resize_(4)._version == 0
     assert value.resize_(2, 2) is value
-    assert (value.shape, value.stride()) == ((2, 2), (2, 1))
-    assert (value.a.shape, value._version) == ((2, 2), 1)
+    assert (value.shape, value.stride(), value.a.shape, value._version) == (
+        (2, 2),
+        (2, 1),
+        (2, 2),
+        1,
+    )
     value.set_(wrapper_of_two())
     assert (value.shape, value.b.tolist(), value._version) == ((4,), [0, 10, 20, 30], 2)
 
