@@ -723,6 +723,11 @@ REASONS: dict[str, Reason] = {
         "torch._dynamo.config.error_on_recompile is set.",
         "Call it with arguments like those before, or switch error_on_recompile off.",
     ),
+    "RL0823": Reason(
+        "incorrect results of backend {backend}: they are not what the graph itself gives",
+        "torch._dynamo.config.verify_correctness is set, and the two were compared.",
+        "Mend the backend, or switch verify_correctness off where the difference is harmless.",
+    ),
     "RL0840": Reason(
         "cpu_level must be empty or one of {known}, got {level!r}",
         "Native kernels are written for these levels of x86-64.",

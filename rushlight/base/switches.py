@@ -1,8 +1,9 @@
 """Modules of switches: plain module attributes that can be set for a while.
 
 A config module lists its switches as assignments and ends with `patch = patcher(__name__)`.
-Invariant: a switch that can be set has a reader. Names that are no switch are refused, and so are
-other values for torch's switches whose value is held here.
+Invariant: a switch that can be set has a reader, or tells torch's machinery something that changes
+no result. Names that are no switch are refused, and so are other values for torch's switches whose
+value is held here.
 """
 
 from __future__ import annotations
