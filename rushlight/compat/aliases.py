@@ -207,7 +207,7 @@ ALIASES: dict[str, Entry] = {
         "TensorBase": ".core.tensor:Tensor",
         "_TensorMeta": ".core.tensor:TensorType",
         "_TensorBase": ".core.tensor:Tensor",
-        "_VariableFunctionsClass": "torch._C._VariableFunctions",
+        "_VariableFunctionsClass": ".",
         "_WeakTensorRef": ".autograd.graph:WeakTensorRef",
         "_LinAlgError": ".base.errors:LinAlgError",
         "_set_grad_enabled": ".autograd.grad_mode:write_grad",
@@ -767,6 +767,8 @@ ALIASES: dict[str, Entry] = {
     },
     "torch.optim.lr_scheduler": {
         "EPOCH_DEPRECATION_WARNING": ".optim.schedule:EPOCH_GIVEN",
+        "_enable_get_lr_call": ".optim.schedule:within_step",
+        "_warn_get_lr_called_within_step": ".optim.schedule:check_within_step",
         "*": ".optim",
     },
     "torch.nn.utils.stateless": {
