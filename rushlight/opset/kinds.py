@@ -31,8 +31,19 @@ from rushlight.core.tensor import (
 )
 from rushlight.opset.large import array_kernel, by_door, is_large, is_lowered, lowered
 from rushlight.opset.results import (
-    Spec, elementwise_layout, kernel_layout, lay_out, make_view, no_memory, read_sizes,
-    result_tensor, shell_of, strides_for, tree_laid_out, with_specs, wrapped,
+    Spec,
+    elementwise_layout,
+    kernel_layout,
+    lay_out,
+    make_view,
+    no_memory,
+    read_sizes,
+    result_tensor,
+    shell_of,
+    strides_for,
+    tree_laid_out,
+    with_specs,
+    wrapped,
 )  # fmt: skip
 
 __all__ = [
@@ -315,11 +326,6 @@ class Checked(Kind):
                     if tensor._unusual is not None and is_lazy(tensor):
                         return self.unusual(op, args)
                     arrays[position] = tensor._array
-            if doors:
-                # A door takes what the shape rule has let pass before, and lays its answer out.
-                found = by_door(op, arrays)
-                if found is not None:
-                    return wrapped(found)
             for position in lists:
                 items = args[position]
                 if items is not None:
@@ -328,6 +334,11 @@ class Checked(Kind):
                     ):
                         return self.unusual(op, args)
                     arrays[position] = [None if t is None else t._array for t in items]
+            if doors:
+                # A door takes what the shape rule has let pass before, and lays its answer out.
+                found = by_door(op, arrays)
+                if found is not None:
+                    return wrapped(found)
             specs = shape(*args)
             return with_specs(*compute(op, kernel, arrays, specs))
 
