@@ -112,12 +112,12 @@ def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts
     made = (op.name(), text, args, casts)
     if not numbers:
         kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
-        told = ()
+        told: list[Any] = []
         if len(args) == 1 and casts == AS_IS and kernel is not None:
             table[arrays[0].dtype.num] = kernel
     else:
         kernel = kernel_for(table, tuple(key), ports.native_text, *made, False)
-        told = () if kernel is None else numbers
+        told = [] if kernel is None else numbers
         if kernel is None:
             # What looks at its numbers has them in its code.
             key += [repr(v) if type(v) is float else v.tobytes() for v in numbers]
