@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight.base.errors import Reason
+from rushlight.base.reasons_names import missing
 
 __all__ = ["FILES_REASONS"]
 

@@ -21,7 +21,10 @@ from rushlight.codegen.loops import Buffer, Ints
 from rushlight.codegen.plan import Plan
 from rushlight.core import dtype as dtypes
 
-__all__ = ["DoorText", "Given", "Segment"]
+__all__ = [
+    "CLASS", "DECLARED", "DIMS", "DTYPE", "FLAGS", "ITEMS", "LENGTH", "LIST_ITEMS", "MOST_BYTES",
+    "PLAIN", "RANK", "DoorText", "Given", "Segment",
+]  # fmt: skip
 
 # The most bytes of a result and of temporaries: more comes from memory that is kept for reuse, and
 # does not go on the stack.

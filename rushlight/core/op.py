@@ -594,17 +594,19 @@ def makes_one_tensor(op: OpOverload) -> bool:
 
 class KernelTable(dict[Any, Any]):
     """Native kernels by what they are for, and as `doors` those of the last calls, which say
-    themselves whether a call is for them."""
+    themselves whether a call is for them; `casting_doors` take what an elementwise op converts."""
 
-    __slots__ = ("doors",)
+    __slots__ = ("casting_doors", "doors")
 
     def __init__(self) -> None:
         super().__init__()
         self.doors: list[Callable[..., Any]] = []
+        self.casting_doors: list[Callable[..., Any]] = []
 
     def clear(self) -> None:
         super().clear()
         self.doors.clear()
+        self.casting_doors.clear()
 
 
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {

@@ -321,11 +321,6 @@ class Checked(Kind):
                     if tensor._unusual is not None and is_lazy(tensor):
                         return self.unusual(op, args)
                     arrays[position] = tensor._array
-            if doors:
-                # A door takes what the shape rule has let pass before, and lays its answer out.
-                found = by_door(op, arrays)
-                if found is not None:
-                    return wrapped(found)
             for position in lists:
                 items = args[position]
                 if items is not None:
@@ -334,6 +329,11 @@ class Checked(Kind):
                     ):
                         return self.unusual(op, args)
                     arrays[position] = [None if t is None else t._array for t in items]
+            if doors:
+                # A door takes what the shape rule has let pass before, and lays its answer out.
+                found = by_door(op, arrays)
+                if found is not None:
+                    return wrapped(found)
             specs = shape(*args)
             return with_specs(*compute(op, kernel, arrays, specs))
 

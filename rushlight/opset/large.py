@@ -15,7 +15,7 @@ import numpy as np
 from rushlight.arrays.buffers import empty as fresh
 from rushlight.arrays.numpy_ import BLOCK, FEW, MATH
 from rushlight.core import ports
-from rushlight.core.dtype import dtype, from_numpy
+from rushlight.core.dtype import FLOAT, dtype, from_numpy
 from rushlight.core.geometry import same_sizes
 from rushlight.core.op import KernelTable
 from rushlight.core.quick import single_ufunc
@@ -28,11 +28,13 @@ __all__ = [
     "PickRule",
     "Steps",
     "array_kernel",
+    "by_casting_door",
     "by_door",
     "fused",
     "in_pieces",
     "is_large",
     "is_lowered",
+    "join_natively",
     "lowered",
     "native_loop",
     "remainders",
@@ -100,21 +102,47 @@ def on_large(op: Any, text: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts) -> Any:
     """The answer of native code on contiguous arrays of one shape; None where there is none, or
     none for these elements."""
-    if not may_compile():
-        return None
-    shape = None
-    key: list[Any] = [casts]
     arrays: list[Any] = []
     numbers: list[Any] = []
+    key = key_of(args, arrays, numbers) if may_compile() else None
+    if key is None:
+        return None
+    key.append(casts)
+    table = op.native_kernels
+    made = (op.name(), text, args, casts)
+    if not numbers:
+        kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
+        told: list[Any] = []
+        if len(args) == 1 and casts == AS_IS and kernel is not None:
+            table[arrays[0].dtype.num] = kernel
+    else:
+        kernel = kernel_for(table, tuple(key), ports.native_text, *made, False)
+        told = [] if kernel is None else numbers
+        if kernel is None:
+            # What looks at its numbers has them in its code.
+            key += [repr(v) if type(v) is float else v.tobytes() for v in numbers]
+            kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
+    if kernel is None:
+        return None
+    if casts == AS_IS:
+        open_door(table.doors, getattr(kernel, "door", None))
+    elif any([from_numpy(array.dtype).category >= FLOAT for array in arrays]):
+        # Without a float among the operands, what they are taken for is not theirs alone to say.
+        open_door(table.casting_doors, getattr(kernel, "door", None))
+    return kernel(*arrays, *told)
+
+
+def key_of(args: tuple[Any, ...], arrays: list[Any], numbers: list[Any]) -> list[Any] | None:
+    """What a call of an elementwise text has in common with others; arrays and numbers go to lists
+    of their own. None without arrays, or where they are not contiguous and of one shape."""
+    key: list[Any] = []
     for value in args:
         if type(value) is ndarray:
             if not value.ndim:
                 key.append(-1 - value.dtype.num)
                 numbers.append(value)
                 continue
-            if shape is None:
-                shape = value.shape
-            elif not same_sizes(value.shape, shape):
+            if arrays and not same_sizes(value.shape, arrays[0].shape):
                 return None
             if not value.flags.c_contiguous:
                 return None
@@ -125,35 +153,25 @@ def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts
             numbers.append(value)
         else:
             key.append((type(value), value))
-    if not arrays:
-        return None
-    table = op.native_kernels
-    made = (op.name(), text, args, casts)
-    if not numbers:
-        kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
-        if len(args) == 1 and casts == AS_IS and kernel is not None:
-            table[arrays[0].dtype.num] = kernel
-    else:
-        kernel = kernel_for(table, tuple(key), ports.native_text, *made, False)
-        if kernel is not None:
-            arrays += numbers
-        else:
-            # What looks at its numbers has them in its code.
-            key += [repr(v) if type(v) is float else v.tobytes() for v in numbers]
-            kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
-    if kernel is None:
-        return None
-    if casts == AS_IS:
-        open_door(table, kernel)
-    return kernel(*arrays)
+    return key if arrays else None
 
 
-def open_door(table: KernelTable, kernel: Any) -> None:
-    """Let the next calls try this kernel's door first."""
-    door = getattr(kernel, "door", None)
-    if door is not None and door not in table.doors:
-        table.doors[MOST_DOORS - 1 :] = ()
-        table.doors.insert(0, door)
+def open_door(doors: list[Any], door: Any) -> None:
+    """Let the next calls try a door first."""
+    if door is not None and door not in doors:
+        doors[MOST_DOORS - 1 :] = ()
+        doors.insert(0, door)
+
+
+def by_casting_door(op: Any, args: Any) -> Any:
+    """As `by_door`, of kernels that convert operands and results themselves."""
+    first = args[op.tensor_positions[0]]
+    if type(first) is ndarray and first.size >= LARGE and may_compile():
+        for door in op.native_kernels.casting_doors:
+            found = door(*args)
+            if found is not None:
+                return found
+    return None
 
 
 def kernel_for(table: Any, key: Any, make: Any, *given: Any) -> Any:
@@ -228,12 +246,21 @@ def by_door(op: Any, args: Any) -> Any:
     """The answer of a native kernel that takes a call as it is; None where that of no call before
     was made for such a one."""
     doors = op.native_kernels.doors
-    if doors and is_large(op, args) and may_compile():
+    if doors and (op.list_positions or is_large(op, args)) and may_compile():
         for door in doors:
             found = door(*args)
             if found is not None:
                 return found
     return None
+
+
+def join_natively(op: Any, arrays: list[Any], stacks: bool) -> None:
+    """Let the next calls of `cat` or `stack` be by native code. What is copied is the same either
+    way; small arrays alone are not worth compiling."""
+    if may_compile() and sum([array.size for array in arrays]) >= LARGE:
+        kind = arrays[0].dtype
+        table = op.native_kernels
+        open_door(table.doors, kernel_for(table, kind, ports.native_joining, kind, stacks))
 
 
 class LoopRule:
@@ -327,7 +354,7 @@ def lowered(op: Any, args: tuple[Any, ...]) -> Any:
         return None
     found = kernel(*arrays)
     if found is not None:
-        open_door(op.native_kernels, kernel)
+        open_door(op.native_kernels.doors, getattr(kernel, "door", None))
     return found
 
 
@@ -406,15 +433,25 @@ def remainders(name: str, x: Any, y: Any) -> Any:
 # -- conversion ------------------------------------------------------------------------------------
 
 CONVERSIONS: dict[tuple[dtype, dtype], Any] = {}
+CONVERTING_DOORS: dict[tuple[dtype, dtype], Any] = {}
 
 
 def converted(array: Any, source: dtype, target: dtype) -> Any:
     """The elements of a contiguous array in another dtype; None where there is no native code."""
-    if not may_compile() or not array.flags.c_contiguous or not array.ndim:
+    if not may_compile():
+        return None
+    door = CONVERTING_DOORS.get((source, target))
+    found = None if door is None else door(array)
+    if found is not None:
+        return found
+    if not array.flags.c_contiguous or not array.ndim:
         return None
     given = (f"{source.name} to {target.name}", same, (array,), ((), target), True)
     kernel = kernel_for(CONVERSIONS, (source, target), ports.native_text, *given)
-    return None if kernel is None else kernel(array)
+    if kernel is None:
+        return None
+    CONVERTING_DOORS[source, target] = getattr(kernel, "door", None)
+    return kernel(array)
 
 
 def same(m: Any, x: Any) -> Any:

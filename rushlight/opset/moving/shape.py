@@ -15,7 +15,7 @@ from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, REARRANGEMENT, Spec
-from rushlight.opset.large import LARGE
+from rushlight.opset.large import LARGE, join_natively
 from rushlight.opset.moving.turning import flipped, lower_flipped, native_flipped, rolled, rotation
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, late, linear_in, sample
@@ -136,6 +136,7 @@ def _(tensors: Any, dim: int) -> Any:
 def _(xp: Any, tensors: Any, dim: int) -> Any:
     dtype = cat_dtype(tensors)
     if all([a.dtype is dtype and a.size for a in tensors]):
+        join_natively(cat, tensors, False)
         return xp.concatenate(tensors, dim)
     kept = [a if a.dtype == dtype else a.astype(dtype) for a in tensors if a.shape != (0,)]
     return xp.concatenate(kept, dim) if kept else xp.empty((0,), dtype)
@@ -235,6 +236,7 @@ def _(xp: Any, tensors: Any, dim: int) -> Any:
     for position, array in enumerate(tensors):
         place[dim] = position
         result[tuple(place)] = array
+    join_natively(stack, tensors, True)
     return result
 
 
