@@ -18,6 +18,7 @@ from rushlight.core.tensor import strides_of
 from rushlight.opset import functions as aten
 from rushlight.opset.kinds import Spec
 from rushlight.opset.pointwise.arithmetic import is_float, is_inexact, one_operand
+from rushlight.opset.pointwise.choice import check_held
 from rushlight.opset.pointwise.comparison import no_gradient
 from rushlight.opset.registry import composite, op, pointwise
 from rushlight.opset.rules import conj, late, sample
@@ -87,6 +88,7 @@ threshold = activation(
     cast_scalars=(1, 2),
     dtypes=lambda dtype: dtype.category in (INTEGER, FLOAT),
     kernel_name="threshold_cpu",
+    check=check_held,
     vjp=lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold),
     inplace_vjp=lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold),
     samples=lambda make: ((make(3, 4), 1, 2), (make.strided(3, 4), -1, 0), (make(), 0, 5)),
@@ -175,6 +177,7 @@ def check_hardtanh(common: dtype, args: tuple[Any, ...]) -> None:
         raise NotImplementedError("clamp is not supported for complex types")  # torch: the words.
     if common is dtypes.uint8 and (args[1] < 0 or args[2] < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    check_held(common, args)
 
 
 hardtanh = activation(
