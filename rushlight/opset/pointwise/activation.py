@@ -12,13 +12,13 @@ from typing import Any
 from rushlight.arrays.numpy_ import in_blocks
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, unsupported
+from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype, unsupported
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions as aten
 from rushlight.opset.kinds import Spec
 from rushlight.opset.pointwise.arithmetic import is_float, is_inexact, one_operand
-from rushlight.opset.pointwise.choice import check_held
+from rushlight.opset.pointwise.choice import check_bound, check_held
 from rushlight.opset.pointwise.comparison import no_gradient
 from rushlight.opset.registry import composite, op, pointwise
 from rushlight.opset.rules import conj, late, sample
@@ -65,8 +65,7 @@ def two_operands(make: Any) -> Any:
 def check_relu(common: dtype, args: tuple[Any, ...]) -> None:
     if common.category == BOOL:
         raise RuntimeError("Boolean inputs not supported for relu")
-    if common.category == COMPLEX:
-        raise NotImplementedError("clamp is not supported for complex types")  # torch: the words.
+    check_bound(common, args)
 
 
 relu = pointwise(
@@ -173,8 +172,7 @@ leaky_relu_backward = backward_op(
 def check_hardtanh(common: dtype, args: tuple[Any, ...]) -> None:
     if common.category == BOOL:
         raise RuntimeError("Bool inputs not supported for hardtanh")
-    if common.category == COMPLEX:
-        raise NotImplementedError("clamp is not supported for complex types")  # torch: the words.
+    check_bound(common, args)
     if common is dtypes.uint8 and (args[1] < 0 or args[2] < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     check_held(common, args)
