@@ -247,7 +247,7 @@ class Selves(torch.nn.Module):
         self.after = Doubled()
 
     def forward(self, x):
-        return self.after(getattr(self, "self")(x))
+        return self.after(self.self(x))
 
 
 def test_a_submodule_may_be_called_self():
