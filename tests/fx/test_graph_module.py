@@ -243,7 +243,7 @@ class Selves(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        setattr(self, "self", Doubled())
+        self.self = Doubled()
         self.after = Doubled()
 
     def forward(self, x):
