@@ -27,7 +27,7 @@ from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source, const
 from rushlight.capture.tracer import INPLACE, raise_user
-from rushlight.capture.values import Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
+from rushlight.capture.values import NULL, Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
 from rushlight.capture.witness import Witness
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
@@ -258,7 +258,11 @@ class TorchWorld(World):
         is_plain = getattr(override, "__func__", override) in PLAIN_OVERRIDES
         if not is_plain or not is_traceable_wrapper_subclass(value):
             raise Break(f"tensor subclass {cls.__name__}")
-        return self.mode.from_tensor(value, static_shapes=True)
+        example = self.mode.from_tensor(value, static_shapes=True)
+        if isinstance(value, Parameter):
+            # torch: a wrapper that is a parameter says so itself.
+            example._is_param = True
+        return example
 
     def overridden(
         self, tracer: Any, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]
@@ -332,6 +336,8 @@ class TorchWorld(World):
         kinds = kinds if isinstance(kinds, tuple) else (kinds,)
         # Classes such as FloatTensor look at the dtype.
         by_dtype = tuple(kind for kind in kinds if isinstance(kind, LegacyType))
+        if Parameter in kinds and getattr(tensor.example, "_is_param", False) is True:
+            return True
         return issubclass(self.tensor_type(tensor), kinds) or isinstance(tensor.example, by_dtype)
 
     def tensor_facts(self, value: Any, example: Any) -> Any:
@@ -444,10 +450,14 @@ class TorchWorld(World):
     def tensor_attr(self, tracer: Any, tensor: Tensor, name: str) -> Any:
         if tensor.strict and (name in STRICT or name.startswith("is_")):
             raise Break(f"Illegal getattr invocation {name} in strict mode")
+        kind = self.tensor_type(tensor)
+        if kind not in PLAIN and name not in ("__class__", "__dict__"):
+            found = self.class_attr(tracer, tensor, kind, name)
+            if found is not NULL:
+                return found
         if name == "shape":
             return self.shape_of(tracer, tensor)
         if name == "__class__":
-            kind = self.tensor_type(tensor)
             return tracer.lift(kind)
         if name in META:
             return tracer.lift(getattr(tensor.example, name))
@@ -459,6 +469,12 @@ class TorchWorld(World):
                 return self.state_attr(tracer, tensor, name)
             return tracer.record("call_function", getattr, [tensor, Const(name)], {})
         return Bound(tensor, name)
+
+    def class_attr(self, tracer: Any, tensor: Tensor, kind: Any, name: str) -> Any:
+        """What a subclass of tensors has of its own under a name, or NULL."""
+        value = self.value_of(tracer, tensor)
+        on_tensor = {**(tensor.attrs or {}), **({} if value is None else value.__dict__)}
+        return overrides.own_attribute(tracer, tensor, kind, name, on_tensor)
 
     def write_tensor(self, tracer: Any, tensor: Tensor, name: str, value: Any) -> None:
         """A gradient, or what the user puts on a tensor."""
