@@ -87,6 +87,7 @@ INLINED = (
     "rushlight.nn", "rushlight.amp", "rushlight.autograd.function", "rushlight.capture",
     "rushlight.autograd.grad_mode", "rushlight.optim", "rushlight.base.pytree",
     "rushlight.core.parameter", "rushlight.core.geometry", "rushlight.higher_order",
+    "rushlight.graph.specs",
 )  # fmt: skip
 NO_OPERATORS = {
     "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng",
@@ -181,6 +182,9 @@ class TorchWorld(World):
             return True
         origin = function.__globals__.get("__name__", "")
         return bool(origin.startswith(OPERATORS))
+
+    def is_operator(self, value: Any) -> bool:
+        return isinstance(value, OpOverload | OpOverloadPacket | HigherOrderOperator)
 
     def is_entered(self, function: types.FunctionType) -> bool:
         # Grad modes and the like around a function of the user's.
@@ -394,13 +398,17 @@ class TorchWorld(World):
             return []
         return [dim for dim, (old, new) in enumerate(zip(facts.seen, sizes)) if old != new]
 
-    def shape_guards(self, read: Any) -> list[str]:
-        if not self.symbolic:
-            return []
+    def check_wanted(self) -> None:
+        """Refuse a program that makes a size a constant which the user marked as dynamic."""
         for source, size in self.wanted:
             number = size.node.settled() if isinstance(size, SymInt) else size
             if not isinstance(size, SymInt) or size.node.is_constant():
                 raise error("RL0821", ConstraintViolationError, name=source.name, number=number)
+
+    def shape_guards(self, read: Any) -> list[str]:
+        if not self.symbolic:
+            return []
+        self.check_wanted()
         texts = {source: read(source) for source in self.symbolic}
         examples = list(self.symbolic.values())
         widths = {texts[s]: e.dtype.itemsize for s, e in self.symbolic.items() if is_fake(e)}
@@ -700,7 +708,12 @@ class TorchWorld(World):
     # -- modules -----------------------------------------------------------------------------------
 
     def module_attr(self, tracer: Any, module: Obj, name: str) -> Any:
-        return modules.attribute(tracer, module, name) if self.is_module(module.value) else None
+        if self.is_module(module.value):
+            return modules.attribute(tracer, module, name)
+        if isinstance(module.value, OpOverloadPacket) and not name.startswith("__"):
+            # Overloads are made when they are first asked for.
+            return tracer.lift(getattr(module.value, name))
+        return None
 
     def module_items(self, tracer: Any, module: Obj) -> list[Any] | None:
         return modules.items(tracer, module)
@@ -727,7 +740,7 @@ class TorchWorld(World):
 
     def special(self, tracer: Any, f: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
         value = f.value
-        if self.is_module(value) and type(value).__call__ is Module.__call__:
+        if self.is_module(value) and modules.is_module_call(type(value).__call__):
             return modules.call(tracer, f, args, kwargs)
         if (found := ndarrays.special(tracer, value, args, kwargs)) is not None:
             return found
@@ -749,7 +762,7 @@ class TorchWorld(World):
             return tracer.call(
                 Lazy(original, f.source.attr("_torchdynamo_orig_callable")), args, kwargs
             )
-        if value in (Module.__call__, Module._call_impl):
+        if value is Module._call_impl or modules.is_module_call(value):
             return modules.call(tracer, tracer.real(args[0]), args[1:], kwargs)
         from rushlight.capture import bodies, optimisers
 
