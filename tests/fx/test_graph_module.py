@@ -243,11 +243,11 @@ class Selves(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        setattr(self, "self", Doubled())
+        self.self = Doubled()
         self.after = Doubled()
 
     def forward(self, x):
-        return self.after(getattr(self, "self")(x))
+        return self.after(self.self(x))
 
 
 def test_a_submodule_may_be_called_self():
