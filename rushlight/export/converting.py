@@ -18,7 +18,7 @@ class CompiledFunction(Module):
 
     def __init__(self, function: Any) -> None:
         super().__init__()
-        self.forward = function
+        vars(self)["forward"] = function
 
 
 class TS2EPConverter:
