@@ -595,6 +595,9 @@ ALIASES: dict[str, Entry] = {
         **same(".export.records", "register_dataclass_as_pytree_node"),
     },
     "torch._export.verifier": ".export.verifier",
+    "torch._export.converter": same(".export.converting", "TS2EPConverter"),
+    "torch._export.tools": same(".export.reporting", "report_exportability"),
+    "torch.export._swap": bare(".export.swapping", "_swap_modules"),
     "torch._export.pass_base": {
         "_ExportPassBaseDeprecatedDoNotUse": ".export.passes:GraphRebuilding",
     },
