@@ -3,7 +3,7 @@
 A config module lists its switches as assignments and ends with `patch = patcher(__name__)`.
 Invariant: a switch that can be set has a reader. Names that are no switch are refused, and so are
 other values for torch's switches whose value is held here. The one exception is tuning: how torch's
-own generators look for fast code. No result depends on it, programs set it, nothing reads it here.
+own machinery goes about its work. No result depends on it, programs set it, nothing reads it here.
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ class Host:
         self.count = 0
         self.converts_half = "x86" not in self.triple or "+f16c" in self.features
         self.fast = entries.reads_arrays()
+        self.array_maker = entries.array_maker()
 
 
 host: Host | None = None
@@ -91,6 +92,8 @@ class Library:
         builder = here.binding.JITLibraryBuilder().add_object_img(image).add_current_process()
         for name in names:
             builder.export_symbol(name)
+        if here.array_maker is not None:
+            builder.import_symbol(entries.NEW_ARRAY, here.array_maker)
         self.tracker = builder.link(here.linker, f"rushlight{here.count}")
         self.fast = here.fast
 
@@ -100,6 +103,10 @@ class Library:
         if self.fast:
             return entries.builtin(name, address, self.tracker)
         return entries.plain(address, self.tracker)
+
+    def door(self, name: str, objects: tuple[Any, ...]) -> Callable[..., Any]:
+        """An entry point that takes a call's arguments as they are, and refers to some objects."""
+        return entries.builtin(name, self.tracker[name], self.tracker, objects)
 
 
 def compile_text(text: str, names: list[str], thorough: bool = True) -> Library:

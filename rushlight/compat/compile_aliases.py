@@ -41,6 +41,10 @@ COMPILE_ALIASES: dict[str, Entry] = {
         "export": ABSENT,
     },
     "torch._dynamo.config": ".compiler.config",
+    "torch._logging": {
+        **named(".base.logs", "set_logs warning_once"),
+        "getArtifactLogger": ".base.logs:get_artifact_logger",
+    },
     "torch._dynamo._trace_wrapped_higher_order_op": named(
         ".func.subscripts", "TransformGetItemToIndex"
     ),
@@ -60,7 +64,8 @@ COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo.exc": named(
         ".capture.exc",
         "BackendCompilerFailed FailOnRecompileLimitHit InternalTorchDynamoError InvalidBackend "
-        "RecompileError TorchDynamoException Unsupported UserError UserErrorType",
+        "RecompileError TorchDynamoException UncapturedHigherOrderOpError Unsupported UserError "
+        "UserErrorType",
     ),
     "torch._dynamo.source": named(
         ".symbolic", "ConstantSource LocalSource AttrSource TensorPropertySource"
@@ -72,6 +77,7 @@ COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo.utils": {
         **named(_BACKENDS, "is_compile_supported"),
         **named(".base.counters", "counters"),
+        **named(".compiler.config", "ifdynstaticdefault"),
         **named(".testing.comparison", "same"),
     },
 }

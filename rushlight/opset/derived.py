@@ -43,14 +43,20 @@ def write_into(target: Tensor, result: Tensor, casts: bool = False) -> None:
             f"output with shape {list(target.shape)} doesn't match the broadcast shape "
             f"{list(result.shape)}"
         )
-    if not (casts or can_cast(result._dtype, target._dtype)):
+    if not casts:
+        check_cast(target, result)
+    if target._array is None:
+        return
+    np.copyto(target._array, as_stored(target, result._array), casting="unsafe")
+
+
+def check_cast(target: Tensor, result: Tensor) -> None:
+    """Refuse to store a result in memory of a lesser kind of dtype."""
+    if not can_cast(result._dtype, target._dtype):
         raise RuntimeError(
             f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
             f"type {target._dtype.scalar_type_name}"
         )
-    if target._array is None:
-        return
-    np.copyto(target._array, as_stored(target, result._array), casting="unsafe")
 
 
 def as_stored(target: Tensor, values: Any) -> Any:
@@ -297,11 +303,7 @@ def write_sparse(op: Any, target: Tensor, result: Tensor) -> Tensor:
 
     if not (is_sparse(target) and is_sparse(result)) or target.layout is not result.layout:
         raise error("RL0515", op=op.base_name, found=result.layout, target=target.layout)
-    if not can_cast(result._dtype, target._dtype):
-        raise RuntimeError(
-            f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
-            f"type {target._dtype.scalar_type_name}"
-        )
+    check_cast(target, result)
     replace_parts(target, result)
     return target
 
@@ -403,9 +405,13 @@ class Out(Kind):
                     target,
                     value,
                 )
+                if not casts:
+                    check_cast(target, value)
                 if not geometry.same_sizes(target.shape, value.shape):
                     if looks_first:
                         check_writable(target)
+                    if by_element:
+                        check_operands(target, given)
                     value = fitted(base, target, value, keeps_strides)
                 check_writable(target)
                 if reads_apart is not None:
@@ -614,11 +620,7 @@ def fill(base: OpOverload, outs: tuple[Tensor, ...], result: Any) -> Any:
     results = result if isinstance(result, (tuple, list)) else (result,)
     for target, value in zip(outs, results, strict=True):
         check_out_dtype(base.options.get("exact_out"), target, value)
-        if not can_cast(value.dtype, target.dtype):
-            raise RuntimeError(
-                f"result type {value.dtype.scalar_type_name} can't be cast to the desired output "
-                f"type {target.dtype.scalar_type_name}"
-            )
+        check_cast(target, value)
         if not geometry.same_sizes(target.shape, value.shape):
             value = fitted(base, target, value)
         target.copy_(value)

@@ -7,18 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.casting import fill_number
+from rushlight.arrays.casting import held_number
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
-from rushlight.opset.indexing.index import (
-    INDEX_DTYPES,
-    by_native_code,
-    check_bounds,
-    check_positions,
-    flat_positions,
-    grid,
-)
+from rushlight.opset.indexing.index import INDEX_DTYPES, check_bounds, check_positions
+from rushlight.opset.indexing.positions import by_native_code, flat_positions, grid
 from rushlight.opset.indexing.writing import (
     accumulate,
     check_vector_index,
@@ -171,7 +165,7 @@ def scatter_places(self: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any,
     if isinstance(src, ndarray):
         src = src[tuple([slice(0, size) for size in index.shape])]
     else:
-        src = np.array(fill_number(src, dtypes.from_numpy(self.dtype)), self.dtype)
+        src = np.array(held_number(src, dtypes.from_numpy(self.dtype)), self.dtype)
     if self.flags.c_contiguous:
         return self.reshape(-1), (flat_positions(self, dim, index),), src
     return self, grid(index.shape, dim, index), src
@@ -261,7 +255,7 @@ scatter_reduce_src = writing(
     out_seen_first=True,
     out_apart=slice(2, None),
     kernel=scatter_reducing,
-    node="NotImplemented",
+    node="torch::autograd::NotImplemented",
     vjp={"self": refuse_gradient("aten::scatter"), "src": refuse_gradient("aten::scatter")},
     samples=lambda make: [
         sample(make(3, 4), 0, make.index(2, 4, below=3), make(2, 4), reduce="add"),
@@ -273,7 +267,7 @@ scatter_reduce_value = writing(
     out_seen_first=True,
     out_apart=slice(2, None),
     kernel=scatter_reducing,
-    node="NotImplemented",
+    node="torch::autograd::NotImplemented",
     vjp={"self": refuse_gradient("aten::scatter")},
     samples=lambda make: [
         sample(make(3, 4), 0, make.index(2, 4, below=3), 2, reduce="add"),
