@@ -49,7 +49,7 @@ help:
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, transforms, tracing, memory, scripting, models, training, import time beside PyTorch"
-	@echo "make libraries    programs with some seventy libraries, in an environment of their own: half an hour"
+	@echo "make libraries    programs with some ninety libraries, in an environment of their own: half an hour"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
 	@echo "make docs         write docs/ops.md and docs/errors.md"
 	@echo "make faults       killed, hung and mistaken processes, each fault FAULTS=50 times: an hour"
