@@ -401,8 +401,9 @@ def loop(name: str, kind: dtype) -> Callable[..., Any] | None:
         words = words_of(kind) if kind.category == dtypes.FLOAT else None
         # How far windows are apart is part of the code.
         right = int(name.split(" ")[1])
-        text = words and POOL.format(right=right, down=right - 1, **words)
-        return None if text is None else compiled("max_pool", text, 3, 12)
+        if words is None:
+            return None
+        return compiled("max_pool", POOL.format(right=right, down=right - 1, **words), 3, 12)
     if name in REMAINDER_BODIES and kind is dtypes.float32:
         return compiled("remainders", REMAINDERS.format(body=REMAINDER_BODIES[name]), 4, 1)
     return scan(name) if kind is dtypes.float32 else None
