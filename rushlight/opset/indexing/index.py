@@ -21,7 +21,7 @@ from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
 from rushlight.opset.exposure import attribute
 from rushlight.opset.kinds import GATHER, Spec, is_lazy
-from rushlight.opset.large import PickRule, native_loop
+from rushlight.opset.large import PickRule
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.results import lay_out, result_tensor
 from rushlight.opset.rules import aten, late, linear_in, sample
@@ -481,26 +481,6 @@ def flat_positions(array: Any, dim: int, index: Any) -> Any:
             rest = (1,) * (index.ndim - axis - 1)
             found = found + (np.arange(size) * steps[axis]).reshape(-1, *rest)
     return found
-
-
-def by_native_code(name: str, array: Any, dim: int, index: Any, other: Any) -> bool:
-    """Write what an index names along a dim by native code; False where there is none. The
-    sizes of the other dims are those of the index, and positions are known to be right."""
-    sizes, given = list(array.shape), list(index.shape)
-    length, count = sizes.pop(dim), given.pop(dim)
-    inner = prod(sizes[dim:])
-    loop = name if inner != 1 else f"{name} along"
-    run = native_loop(loop, array.dtype) if geometry.same_sizes(sizes, given) else None
-    if run is None or other.dtype != array.dtype or not array.flags.writeable:
-        return False
-    if not array.flags.c_contiguous or not other.flags.c_contiguous:
-        return False
-    if np.may_share_memory(array, other) or np.may_share_memory(array, index):
-        return False
-    index = np.ascontiguousarray(index, np.int64)
-    numbers = (length, count) if inner == 1 else (length, count, inner)
-    run(array, index, other, prod(sizes[:dim]), *numbers)
-    return True
 
 
 def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:
