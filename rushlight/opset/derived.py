@@ -39,15 +39,19 @@ __all__ = [
 def write_into(target: Tensor, result: Tensor, casts: bool = False) -> None:
     """Store a computed result in existing memory, casting as in-place ops may, or to any dtype."""
     if not geometry.same_sizes(target.shape, result.shape):
-        raise RuntimeError(
-            f"output with shape {list(target.shape)} doesn't match the broadcast shape "
-            f"{list(result.shape)}"
-        )
+        raise misfit(target, result)
     if not casts:
         check_cast(target, result)
     if target._array is None:
         return
     np.copyto(target._array, as_stored(target, result._array), casting="unsafe")
+
+
+def misfit(target: Tensor, result: Tensor) -> RuntimeError:
+    return RuntimeError(
+        f"output with shape {list(target.shape)} doesn't match the broadcast shape "
+        f"{list(result.shape)}"
+    )
 
 
 def check_cast(target: Tensor, result: Tensor) -> None:
@@ -410,6 +414,8 @@ class Out(Kind):
                 if not geometry.same_sizes(target.shape, value.shape):
                     if looks_first:
                         check_writable(target)
+                    if by_element and any([arg is target for arg in given]):
+                        raise misfit(target, value)
                     value = fitted(base, target, value, keeps_strides)
                 check_writable(target)
                 if reads_apart is not None:
