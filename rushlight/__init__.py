@@ -212,6 +212,8 @@ def _late(module: str, name: str) -> Any:
 _ports.fill(
     native_text=_late("codegen.eager", "text_kernel"),
     native_lowered=_late("codegen.eager", "lowered_kernel"),
+    native_joining=_late("codegen.joining", "joining"),
+    native_picked=_late("codegen.picking", "picked_kernel"),
     native_loop=_late("codegen.byhand", "loop"),
     native_draw=_late("codegen.drawing", "drawer"),
     native_kernels=_late("codegen.kernels", "available"),

@@ -482,10 +482,7 @@ class Epilogue(Wrapper):
         chains = [*[e.chain or () for e in facts.outputs], *[e.moves for e in facts.inputs]]
         self.has_symbols = any([has_symbols(step.args) for chain in chains for step in chain])
         self.rebuilt = any(
-            [
-                e.rebuilt or e.first is not None or e.twin is not None or e.is_quiet
-                for e in facts.outputs
-            ]
+            [e.rebuilt or e.first is not None or e.twins or e.is_quiet for e in facts.outputs]
         )
         # Outputs that are no views, though the graph may compute them as views.
         self.own = [
@@ -696,6 +693,10 @@ def rebuild_all(
             )
         elif entry.kind is OutputKind.ALIAS_OF_BASE:
             found[place] = rebuild(bases[entry.base or 0], outputs[place], entry)
+    for place, entry in enumerate(facts.outputs):
+        if entry.first is None and any([found[place] is found[twin] for twin in entry.twins]):
+            found[place] = found[place].data
+    for place, entry in enumerate(facts.outputs):
         if entry.is_quiet and not entry.rebuilt and entry.first is None:
             found[place].requires_grad_()
     for place, entry in enumerate(facts.outputs):
@@ -704,8 +705,6 @@ def rebuild_all(
     for place, entry in enumerate(facts.outputs):
         if entry.first is not None:
             found[place] = found[entry.first]
-        elif entry.twin is not None and found[place] is found[entry.twin]:
-            found[place] = found[place].data
     return found
 
 

@@ -384,7 +384,7 @@ def run_ready(task: GraphTask, state: ThreadState) -> None:  # noqa: C901 - a ca
                     or value._dtype is not meta[1]
                     or value._unusual is not None
                     or value._array.shape != meta[0]
-                ):
+                ) and not (type(value) in QUIET and has_meta(value, meta)):
                     value = validate(value, following, number, node, position)
                 if len(metas) != 1 or following in buffers:
                     deliver(task, following, number, value)

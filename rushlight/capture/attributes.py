@@ -275,6 +275,13 @@ class Attributes(Tracing):
             return fields[name] if isinstance(v, New) else Lazy(fields[name], v.source.attr(name))
         if found is not NULL:
             return self.class_attr(v, cls, name, found, is_data)
+        if isinstance(v, Obj) and self.world.is_op(v.value):
+            # An operator stays what it is, and its overloads with it.
+            self.guard("is", v.source, v.value)
+            try:
+                return self.lift(getattr(v.value, name))
+            except AttributeError as error:
+                raise raise_user(AttributeError, *error.args) from None
         if inspect.getattr_static(cls, "__getattr__", None) is not None:
             self.guard_missing(v, cls, name)
             return self.call(self.type_attr(v, "__getattr__"), [Const(name)], {})

@@ -6,18 +6,23 @@ not to be a constant they carry symbols of a ShapeEnv, whose guards become tests
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import types
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from rushlight.autograd import grad_mode
+from rushlight.autograd.checkpoint import checkpoint
 from rushlight.autograd.function import Function, once_differentiable
 from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.base.pytree import tree_leaves
 from rushlight.capture import answers, data, hooks, marks, modules, ndarrays, overrides, states
+from rushlight.capture.facts import TensorFacts, array_tests, describe, is_fake, settled_sizes
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source, const
@@ -31,15 +36,16 @@ from rushlight.core.determinism import ASKED
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dispatch import disabled_torch_function
 from rushlight.core.fake import FakeTensor
+from rushlight.core.hop import HigherOrderOperator
 from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.parameter import Parameter
 from rushlight.core.refusals import DataDependentOutputException, DynamicOutputShapeException
 from rushlight.core.return_types import ReturnType
 from rushlight.core.size import Size
-from rushlight.core.state import LOCAL, OVERRIDES, PROCESS, changed
+from rushlight.core.state import LOCAL, PROCESS, changed
 from rushlight.core.tensor import Tensor as RealTensor
-from rushlight.core.tensor import sizes_of, storage_of, strides_of
+from rushlight.core.tensor import storage_of
 from rushlight.nn.module import Module
 from rushlight.opset import functions
 from rushlight.opset.creation.random import get_rng_state, set_rng_state
@@ -80,7 +86,7 @@ OPERATORS = (
 INLINED = (
     "rushlight.nn", "rushlight.amp", "rushlight.autograd.function", "rushlight.capture",
     "rushlight.autograd.grad_mode", "rushlight.optim", "rushlight.base.pytree",
-    "rushlight.core.parameter",
+    "rushlight.core.parameter", "rushlight.core.geometry", "rushlight.higher_order",
 )  # fmt: skip
 NO_OPERATORS = {
     "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng",
@@ -97,29 +103,6 @@ CHECKS = {
 LIBRARY_CONSTANTS = (dtypes.dtype, device, layout, memory_format)
 
 
-class TensorFacts(NamedTuple):
-    """What a guard of a tensor tests; None for sizes and strides that symbols stand for. `seen`
-    are the sizes that it had."""
-
-    kind: type
-    dtype: Any
-    sizes: tuple[int | None, ...]
-    strides: tuple[int | None, ...]
-    requires_grad: bool
-    seen: tuple[int, ...]
-
-    def __str__(self) -> str:
-        """For users: `?` stands for any number."""
-        sizes, strides = (
-            "(" + ", ".join(["?" if n is None else str(n) for n in numbers]) + ")"
-            for numbers in (self.sizes, self.strides)
-        )
-        return (
-            f"a {self.kind.__name__} of {self.dtype}, sizes {sizes}, strides {strides} in bytes, "
-            f"requires_grad={self.requires_grad}"
-        )
-
-
 def op_name(target: Any) -> Any:
     return target if isinstance(target, str) else getattr(target, "__name__", target)
 
@@ -128,42 +111,11 @@ def tensor_is_plain(value: Any) -> bool:
     return not any(isinstance(n, SymNumber) for n in value.shape)
 
 
-def describe(value: Any) -> Any:
-    """All that a guard of a tensor of a subclass tests."""
-    if overrides.is_recast(type(value)):
-        with changed(excluded=LOCAL.state.excluded | OVERRIDES):
-            flags = value.requires_grad, value._unusual is not None
-            return type(value), value.dtype, sizes_of(value), strides_of(value), flags
-    if not is_traceable_wrapper_subclass(value):
-        return type(value), value.dtype, value.shape, value.stride(), value.requires_grad
-    names, context = value.__tensor_flatten__()
-    parts = [describe(getattr(value, name)) for name in names]
-    return type(value), value.shape, value.stride(), value.requires_grad, names, context, parts
-
-
 class NamedText:
     """A source of ShapeEnv's whose expression is the text of a variable."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-
-def array_tests(text: str, facts: TensorFacts, names: Any) -> list[str]:
-    """Tests of a tensor's dtype, sizes and strides; those that are None are not asked for."""
-    tests = [f"{text}._dtype is not {names.constant(facts.dtype)}"]
-    array = f"(__a := {text}._array)"
-    for name, wanted in (("shape", facts.sizes), ("strides", facts.strides)):
-        if None not in wanted:
-            tests.append(f"{array}.{name} != {wanted!r}")
-            array = "__a"
-            continue
-        if name == "shape":
-            tests.append(f"{array}.ndim != {len(wanted)}")
-            array = "__a"
-        for dim, number in enumerate(wanted):
-            if number is not None:
-                tests.append(f"{array}.{name}[{dim}] != {number}")
-    return tests
 
 
 def range_of(bounds: list[Any] | None) -> Any:
@@ -179,24 +131,6 @@ def range_of(bounds: list[Any] | None) -> Any:
     )
 
 
-def is_fake(value: Any) -> bool:
-    return isinstance(value, RealTensor)
-
-
-def settled_sizes(text: str, example: Any) -> list[str]:
-    """Tests that fail where sizes or strides are not those that the graph turned out to need."""
-    if not is_fake(example):
-        return []
-    numbers = [(f"shape[{dim}]", 1, n) for dim, n in enumerate(example.shape)]
-    width = example.dtype.itemsize
-    numbers += [(f"strides[{dim}]", width, n) for dim, n in enumerate(example.stride())]
-    return [
-        f"{text}._array.{name} != {number.node.settled() * factor}"
-        for name, factor, number in numbers
-        if isinstance(number, SymInt) and number.node.is_constant()
-    ]
-
-
 class TorchWorld(World):
     library = ("rushlight", "torch")
 
@@ -207,7 +141,10 @@ class TorchWorld(World):
         self.symbolic: dict[Source, Any] = {}
         # Sizes that the user marked as dynamic.
         self.wanted: list[tuple[Source, Any]] = []
-        self.bodies = 0
+        # How many graphs of functions there are, by their names.
+        self.bodies: Counter[str] = Counter()
+        # A mode that calls of the body that is captured now are made under.
+        self.call_mode: Any = contextlib.nullcontext
         self.asks_trees = False
         # What a module reads in the place of its own, by the module's identity and the name.
         self.replaced: dict[tuple[int, str], Any] = {}
@@ -483,14 +420,24 @@ class TorchWorld(World):
             raise Break("a tensor that is made to require gradients")
         self.mode.begin()
         try:
-            with changed(**states.fields_of(modes)), self.mode:
+            with changed(**states.fields_of(modes)), self.mode, self.call_mode():
                 return super().run(op, target, args, kwargs, modes)
         except (DynamicOutputShapeException, DataDependentOutputException) as error:
-            if self.captures_data and self.mode.shape_env is None and self.env is not None:
+            is_size = isinstance(error, DynamicOutputShapeException)
+            may_tell = self.captures_sizes if is_size else self.captures_numbers
+            if may_tell and self.mode.shape_env is None and self.env is not None:
                 return self.run(op, target, args, kwargs, modes)
             raise Break(f"{op_name(target)}: {error}") from error
         except Exception as error:
             raise Break(f"{op_name(target)}: {error}") from error
+
+    @contextlib.contextmanager
+    def calling_under(self, mode: Any) -> Iterator[None]:
+        before, self.call_mode = self.call_mode, mode
+        try:
+            yield
+        finally:
+            self.call_mode = before
 
     # -- attributes and methods of tensors ---------------------------------------------------------
 
@@ -609,7 +556,8 @@ class TorchWorld(World):
             return self.length(tracer, tensor)
         if name == "is_inference":
             return self.is_inference(tracer, tensor)
-        if self.captures_data and name in ("item", "tolist", "nonzero"):
+        may_tell = self.captures_sizes if name == "nonzero" else self.captures_numbers
+        if may_tell and name in data.METHODS:
             return data.method(tracer, tensor, name, args, kwargs)
         if name in UNSAFE or not hasattr(RealTensor, name):
             raise Break(f"Tensor.{name}")
@@ -769,6 +717,10 @@ class TorchWorld(World):
             return found
         if isinstance(value, type):
             return self.construct(tracer, value, args, kwargs)
+        if isinstance(value, HigherOrderOperator):
+            from rushlight.capture import hops
+
+            return hops.call(tracer, f, args, kwargs)
         if not isinstance(value, types.FunctionType) or self.is_disabled(value):
             return None
         return self.special_function(tracer, f, value, args, kwargs)
@@ -788,6 +740,10 @@ class TorchWorld(World):
         found = bodies.special(tracer, f, args, kwargs)
         if found is not None:
             return found
+        if value is checkpoint:
+            from rushlight.capture import hops
+
+            return hops.checkpoint_call(tracer, args, kwargs)
         for rule in (
             overrides.special,
             states.special,

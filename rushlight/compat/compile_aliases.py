@@ -41,6 +41,10 @@ COMPILE_ALIASES: dict[str, Entry] = {
         "export": ABSENT,
     },
     "torch._dynamo.config": ".compiler.config",
+    "torch._logging": {
+        **named(".base.logs", "set_logs warning_once"),
+        "getArtifactLogger": ".base.logs:get_artifact_logger",
+    },
     "torch._dynamo._trace_wrapped_higher_order_op": named(
         ".func.subscripts", "TransformGetItemToIndex"
     ),
@@ -52,6 +56,7 @@ COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo.decorators": {
         **_MARKED,
         **_MARKING,
+        "_DimRange": ".io.nested:DimRange",
     },
     "torch._dynamo.eval_frame": named(
         _COMPILING, "OptimizedModule explain optimize optimize_assert reset is_dynamo_supported"
@@ -59,7 +64,8 @@ COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo.exc": named(
         ".capture.exc",
         "BackendCompilerFailed FailOnRecompileLimitHit InternalTorchDynamoError InvalidBackend "
-        "RecompileError TorchDynamoException Unsupported UserError UserErrorType",
+        "RecompileError TorchDynamoException UncapturedHigherOrderOpError Unsupported UserError "
+        "UserErrorType",
     ),
     "torch._dynamo.source": named(
         ".symbolic", "ConstantSource LocalSource AttrSource TensorPropertySource"
@@ -71,6 +77,7 @@ COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo.utils": {
         **named(_BACKENDS, "is_compile_supported"),
         **named(".base.counters", "counters"),
+        **named(".compiler.config", "ifdynstaticdefault"),
         **named(".testing.comparison", "same"),
     },
 }

@@ -646,9 +646,8 @@ class FunctionalMode(Occupant):
         was: other tensors over that are not the target's aliases any more."""
         if not self.is_own(target) or not self.is_own(source):
             raise error("RL0703", NotImplementedError, op=op.name())
-        # An argument's history begins with it; that of a view would go on as its base's.
-        is_start = target.functional_storage.is_given and not target._is_view()
-        if LOCAL.state.grad and source.requires_grad and not (is_start and target.requires_grad):
+        if LOCAL.state.grad and (source.requires_grad or target.requires_grad):
+            # Its history would go on as that of the memory it had.
             raise error("RL0611", name="set_")
         if target.functional_storage is source.functional_storage and target is not source:
             raise error("RL0743")

@@ -234,8 +234,10 @@ def contiguous_strides(sizes: Ints) -> Ints:
         if ndim == 2:
             return (last or 1, 1)
         if ndim == 3 and sizes[1].__class__ is int:
-            last = last or 1
-            return ((sizes[1] or 1) * last, last, 1)
+            return ((sizes[1] or 1) * (last or 1), last or 1, 1)
+        if ndim == 4 and sizes[1].__class__ is int is sizes[2].__class__:
+            plane = (sizes[2] or 1) * (last or 1)
+            return ((sizes[1] or 1) * plane, plane, last or 1, 1)
     strides: list[Any] = [1] * ndim
     stride: Any = 1
     for axis in range(ndim - 1, 0, -1):

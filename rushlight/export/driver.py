@@ -7,7 +7,7 @@ Strict export is the same trace with the effects that a capture of the bytecode 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rushlight.aot.tracing import shape_environment
@@ -104,9 +104,11 @@ def export_module(
     args, kwargs, dynamic_shapes = unwrapped(mod, args, kwargs, dynamic_shapes)
     inputs = collect_inputs(mod, args, kwargs)
     check_paths(mod, preserve_module_call_signature)
-    if strict:
-        effects.check_module(mod, inputs)
-    with effects.translated_errors() if strict else nullcontext():
+    with ExitStack() as stack:
+        if strict:
+            effects.check_module(mod, inputs)
+            stack.enter_context(effects.translated_errors())
+            stack.enter_context(effects.SILENCE.of_this_thread())
         return ExportRun(mod, inputs, strict, pre_dispatch, functional).program(
             dynamic_shapes, tuple(preserve_module_call_signature), defer_guards, allow_constants
         )

@@ -198,26 +198,34 @@ def process(
     bound = dict(signature.bind(*args, **kwargs).arguments)
     specs = specs_by_parameter(bound, dynamic_shapes)
     groups: dict[str, list[Leaf]] = {}
-    for name, value in bound.items():
-        spec, path = specs.get(name, NOTHING), f"[{name!r}]"
+    by_place = isinstance(dynamic_shapes, (tuple, list))
+    for place, (name, value) in enumerate(bound.items()):
+        # What does not fit is told in the specification's own terms.
+        spec, path = specs.get(name, NOTHING), f"[{place if by_place else name!r}]"
         if signature.parameters[name].kind is not inspect.Parameter.VAR_KEYWORD:
-            groups[name] = leaves_of(value, spec, path)
+            groups[name] = leaves_of(value, spec, path, f"[{name!r}]")
             continue
         # Each keyword stands where the call has it.
         parts = matched_dict(value, spec, path)
         for key in value:
-            groups[key] = leaves_of(value[key], parts[key], f"{path}[{key!r}]")
+            groups[key] = leaves_of(
+                value[key], parts[key], f"{path}[{key!r}]", f"[{name!r}][{key!r}]"
+            )
     names = [*(name for name in groups if name not in kwargs), *kwargs]
     leaves = [leaf for name in names for leaf in groups[name]]
     check_definitions(leaves)
     return ShapePlan(leaves, dynamic_shapes)
 
 
-def leaves_of(value: Any, spec: Any, path: str) -> list[Leaf]:
+def leaves_of(value: Any, spec: Any, path: str, own_path: str) -> list[Leaf]:
+    """The leaves of an argument, whose own path they are below; `path` is what the specification
+    calls it."""
     leaves: list[Leaf] = []
 
-    def visit(value: Any, spec: Any, path: str) -> None:
-        leaves.append(checked_leaf(value, spec, path))
+    def visit(value: Any, spec: Any, leaf_path: str) -> None:
+        leaf = checked_leaf(value, spec, leaf_path)
+        leaf.path = own_path + leaf_path.removeprefix(path)
+        leaves.append(leaf)
 
     Walker(visit).walk(value, spec, path)
     return leaves

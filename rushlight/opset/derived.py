@@ -94,6 +94,13 @@ def check_operands(target: Tensor, operands: tuple[Any, ...]) -> None:
             raise shared_memory()
 
 
+def check_room(target: Tensor, operands: tuple[Any, ...], value: Tensor) -> None:
+    """Refuse to resize, for a result, memory that an operand reads."""
+    if any([operand is target for operand in operands]):
+        raise misfit(target, value)
+    check_operands(target, operands)
+
+
 def check_apart(target: Tensor, operands: tuple[Any, ...]) -> None:
     """Refuse to write in any order to memory that an operand reads."""
     for other in tensors_in(operands):
@@ -414,8 +421,8 @@ class Out(Kind):
                 if not geometry.same_sizes(target.shape, value.shape):
                     if looks_first:
                         check_writable(target)
-                    if by_element and any([arg is target for arg in given]):
-                        raise misfit(target, value)
+                    if by_element:
+                        check_room(target, given, value)
                     value = fitted(base, target, value, keeps_strides)
                 check_writable(target)
                 if reads_apart is not None:

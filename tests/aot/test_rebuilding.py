@@ -456,6 +456,31 @@ def test_tensors_set_to_one_memory_are_two():
     assert first.tolist() == [0, 0, 0]
 
 
+def test_tensors_set_to_one_memory_are_two_behind_a_view_of_it():
+    def f(a):
+        made, other = a * 2, torch.empty(0)
+        view = made.view(-1)
+        other.set_(made)
+        return view, other, made
+
+    view, first, second = aot_function(f, nop)(torch.ones(3))
+    assert len({id(view), id(first), id(second)}) == 3
+    second.zero_()
+    assert view.tolist() == first.tolist() == [0, 0, 0]
+
+
+def test_leaves_over_one_memory_are_two():
+    def f(a):
+        made = (a * 2).requires_grad_()
+        return made.data.requires_grad_(), made
+
+    first, second = aot_function(f, nop)(torch.ones(3))
+    assert first is not second
+    assert first.requires_grad and second.requires_grad and first.is_leaf and second.is_leaf
+    second.data.zero_()
+    assert first.tolist() == [0, 0, 0]
+
+
 def test_what_an_argument_is_set_to_keeps_its_history():
     def f(a):
         made = a * 2
@@ -634,7 +659,7 @@ def test_an_argument_that_was_used_is_given_memory_of_another_size(function, nee
     seen = []
     for run in (function, aot_function(function, nop, keep_inference_input_mutations=True)):
         x = leaf(2, 2).detach().requires_grad_(needs) * 1
-        with torch.set_grad_enabled(function is move_then_set):
+        with torch.no_grad():
             result = run(x)
         seen.append((result.tolist(), x.tolist(), x.stride()))
     assert seen[0] == seen[1]
@@ -836,6 +861,9 @@ REFUSED = {
     "RL0632": lambda a: moved_after_a_view(a * 2),
     "RL0627 set_": set_to_argument,
     "RL0611": lambda a: a.view(1, 4).set_(a * 2),
+    "RL0611 argument": lambda a: a.set_(a.new_ones(2).detach()),
+    "RL0611 inside": lambda a: (a * 2).set_(a.new_ones(2).detach()),
+    "RL0611 source": lambda a: a.new_ones(2).detach().set_(a * 2),
 }
 
 

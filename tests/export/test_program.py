@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import logging
+import threading
 
 import pytest
 
@@ -477,3 +479,43 @@ def test_what_nodes_say_of_values_is_no_condition():
     run = export(Striding(), (torch.ones(6, 4),), dynamic_shapes=shapes).module()
     found = run(torch.ones(2, 4))
     assert found[0].shape == (1, 4) and found[1].item() == 4.0
+
+
+def test_strict_programs_log_nothing(caplog):
+    log = logging.getLogger("of a user")
+
+    class Talking(torch.nn.Module):
+        def forward(self, x):
+            log.log("begin")
+            log.warning(x.sum())
+            log.error(1, 2, 3)
+            return x + 1
+
+    def graph(strict):
+        return export(Talking(), (torch.ones(2),), strict=strict).graph
+
+    for _ in range(20):
+        ops = [node.name for node in graph(True).nodes]
+    # The sum is computed, and nothing uses it.
+    assert ops[-2:] == ["add", "output"] and not caplog.records
+    with pytest.raises(TypeError, match="msg"):
+        graph(False)
+    log.warning("after")
+    assert [record.getMessage() for record in caplog.records] == ["after"]
+    assert caplog.records[0].funcName == "test_strict_programs_log_nothing"
+
+
+def test_only_the_exporting_thread_logs_nothing(caplog):
+    log = logging.getLogger("of a user")
+
+    class Meeting(torch.nn.Module):
+        def forward(self, x):
+            other = threading.Thread(target=lambda: log.warning("from beside"))
+            other.start()
+            other.join()
+            log.warning("from within")
+            return x + 1
+
+    export(Meeting(), (torch.ones(2),), strict=True)
+    assert {record.getMessage() for record in caplog.records} == {"from beside"}
+    assert {record.funcName for record in caplog.records} == {"<lambda>"}

@@ -610,7 +610,7 @@ def _(make: Any) -> Any:
     yield make.strided(2, 3), make()
 
 
-fill_tensor_ = mutation(fill_tensor, fill_with_element, node="FillBackward3", may_overlap=True)
+fill_tensor_ = mutation(fill_tensor, fill_with_element, node="FillBackward3")
 
 fill_scalar = op(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",

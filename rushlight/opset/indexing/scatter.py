@@ -11,14 +11,8 @@ from rushlight.arrays.casting import held_number
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
-from rushlight.opset.indexing.index import (
-    INDEX_DTYPES,
-    by_native_code,
-    check_bounds,
-    check_positions,
-    flat_positions,
-    grid,
-)
+from rushlight.opset.indexing.index import INDEX_DTYPES, check_bounds, check_positions
+from rushlight.opset.indexing.positions import by_native_code, flat_positions, grid
 from rushlight.opset.indexing.writing import (
     accumulate,
     check_vector_index,
