@@ -199,6 +199,9 @@ class Attributes(Tracing):
         for base in mro[mro.index(v.cls) + 1 :]:
             if name in base.__dict__:
                 source = const(base).attr(name)
+                if self.world.is_library(base):
+                    # Methods of the library's are made when they are first asked for.
+                    getattr(base, name)
                 return self.bind(base.__dict__[name], v.owner, cls, source)
         raise raise_user(AttributeError, f"'super' object has no attribute '{name}'")
 
@@ -275,6 +278,13 @@ class Attributes(Tracing):
             return fields[name] if isinstance(v, New) else Lazy(fields[name], v.source.attr(name))
         if found is not NULL:
             return self.class_attr(v, cls, name, found, is_data)
+        if isinstance(v, Obj) and self.world.is_op(v.value):
+            # An operator stays what it is, and its overloads with it.
+            self.guard("is", v.source, v.value)
+            try:
+                return self.lift(getattr(v.value, name))
+            except AttributeError as error:
+                raise raise_user(AttributeError, *error.args) from None
         if inspect.getattr_static(cls, "__getattr__", None) is not None:
             self.guard_missing(v, cls, name)
             return self.call(self.type_attr(v, "__getattr__"), [Const(name)], {})

@@ -19,6 +19,7 @@ from rushlight.base.errors import error
 from rushlight.core import geometry, ports
 from rushlight.core import node as nodes
 from rushlight.core.attributes import attributes_of, set_attributes
+from rushlight.core.dtype import FLOAT
 from rushlight.core.extras import view_info
 from rushlight.core.node import GraphNode, edge, needs_grad, output_meta, recorded_node
 from rushlight.core.state import LAYER_FUNCTIONAL, LOCAL, PROCESS, ThreadState, changed
@@ -57,12 +58,12 @@ def attach(op: OpOverload, node: GraphNode, result: Any) -> None:
     if isinstance(result, Tensor):
         if rule.output_slots:
             rule.save_outputs(node, (result,))
-        array = result._array
-        if array is not None and result._unusual is None:
-            node.output_metas = ((array.shape, result._dtype, None),)
+        array, dtype, unusual = result._array, result._dtype, result._unusual
+        if unusual is None and array is not None:
+            node.output_metas = ((array.shape, dtype, None),)
         else:
             node.output_metas = (output_meta(result),)
-        if is_differentiable(result):
+        if dtype.is_floating_point or dtype.is_complex:
             result._node = node
             result._output_nr = 0
             result._requires_grad = True
@@ -127,9 +128,8 @@ def record_view(
     """Note base, op and version on the view(s) an op returned."""
     source = args[0]
     if isinstance(result, Tensor):
-        if result is not source and result._view is None:
-            if state is not None and state.proxy is not None and op.base_name == "lift_fresh":
-                return  # a recorder has made it a copy
+        # What is lifted is new: nothing else refers to the memory.
+        if result is not source and result._view is None and op.base_name != "lift_fresh":
             view_of(source, result, op, args, grad, state, ViewInfo.NORMAL, 0)
         return
     for number, output in enumerate(result):
@@ -395,10 +395,8 @@ def mutating_call(
     if op.options.get("manual"):
         return change_memory(op, args, grad, state)
     target = args[op.mutated_positions[0]]
-    rule = op.grad_rule
-    operand_needs = (
-        grad and rule is not None and is_differentiable(target) and any_operand_needs(op, args)
-    )
+    rule = rule_of_write(op, target)
+    operand_needs = grad and rule is not None and any_operand_needs(op, args)
     for position in op.mutated_positions:
         if isinstance(args[position], Tensor):
             check_inplace(args[position], grad, operand_needs)
@@ -431,6 +429,13 @@ def mutating_call(
     if not op._schema.returns:
         return None
     return target if result is None or isinstance(result, Tensor) else result
+
+
+def rule_of_write(op: OpOverload, target: Any) -> Any:
+    """The rule of a write; none for whole numbers, whatever is written into them."""
+    if isinstance(target, Tensor) and target._dtype.category < FLOAT:
+        return None
+    return op.grad_rule
 
 
 def change_memory(
@@ -519,7 +524,7 @@ def out_call(op: OpOverload, args: tuple[Any, ...], grad: bool, state: ThreadSta
     """out= overloads: no gradients, one version bump for each written tensor."""
     from rushlight.core import dispatch
 
-    if grad:
+    if grad and (op.functional is None or op.functional.rule("vjp") is not None):
         for value in args:
             values = value if isinstance(value, (list, tuple)) else (value,)
             if any(isinstance(t, Tensor) and needs_grad(t) for t in values):

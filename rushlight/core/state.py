@@ -233,7 +233,7 @@ class ThreadState:
             self.refresh()
 
     def ascend(self, transforms: tuple[Any, ...]) -> None:
-        """Back to the transforms that `descend` came from."""
+        """Go back to the transforms that `descend` came from, or on to more of them."""
         self.transforms = transforms
         self.layers = True
         if not (transforms and self.counted):

@@ -172,3 +172,26 @@ def test_forms_with_out_keep_apart_whichever_is_asked_for_first(name):
         assert packet.Tensor_out.functional is packet.Tensor
     finally:
         packet.table.update(kept)
+
+
+def test_a_refused_cast_leaves_the_out_tensor_alone():
+    target = torch.full((2, 1), -1)
+    with pytest.raises(RuntimeError, match="result type Double can't be cast"):
+        torch.maximum(torch.ones(1, 3, dtype=torch.float64), torch.ones(3), out=target)
+    assert target.tolist() == [[-1], [-1]]
+
+
+def test_ops_without_a_gradient_write_into_out_tensors_for_operands_that_have_one():
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    assert torch.le(x, 0, out=torch.empty(0, dtype=torch.bool)).tolist() == [False, True]
+    assert torch.argmax(x, out=torch.empty(0, dtype=torch.int64)).item() == 0
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.mul(x, 2, out=torch.empty(0))
+
+
+def test_an_operand_is_not_resized_to_hold_the_result():
+    operand = torch.ones(1)
+    for write in (torch.add, torch.ne, torch.maximum):
+        with pytest.raises(RuntimeError, match=r"output with shape \[1\] doesn't match"):
+            write(torch.ones(3), operand, out=operand)
+    assert operand.shape == (1,)

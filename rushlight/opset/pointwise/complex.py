@@ -203,7 +203,7 @@ def imag(self: Any) -> Any:
     if not self._dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     if self.is_conj():
-        return functions.view_as_real(self._conj()).select(-1, 1)._neg_view()
+        return functions.view_as_real(self._conj())._neg_view().select(-1, 1)
     return functions.view_as_real(self).select(-1, 1)
 
 

@@ -213,7 +213,7 @@ def set_memory(
 
 
 SET_RULE = GradRule(
-    "NotImplemented",
+    "torch::autograd::NotImplemented",
     ["self"],
     frozenset(("self",)),
     frozenset(),
