@@ -171,9 +171,10 @@ OPS: dict[str, str] = {
     """,
     "moving.shape": """
         atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cat
-        column_stack combinations concat concatenate dstack flip fliplr flipud hstack kron meshgrid
-        repeat repeat_interleave roll rot90 row_stack stack tile vstack
+        column_stack combinations concat concatenate dstack hstack kron meshgrid repeat
+        repeat_interleave row_stack stack tile vstack
     """,
+    "moving.turning": "flip fliplr flipud roll rot90",
     "network.alignment": "_ctc_loss _ctc_loss_backward ctc_loss",
     "network.batchstats": """
         _native_batch_norm_legit _native_batch_norm_legit_functional
@@ -395,7 +396,8 @@ ATTRIBUTES: dict[str, str] = {
     "linalg.reflectors": "geqrf orgqr ormqr qr",
     "linalg.solve": "cholesky_solve lu_solve triangular_solve",
     "linalg.spectral": "svd",
-    "moving.shape": "flip fliplr flipud kron repeat repeat_interleave roll rot90 tile",
+    "moving.shape": "kron repeat repeat_interleave tile",
+    "moving.turning": "flip fliplr flipud roll rot90",
     "network.softmax": "log_softmax softmax",
     "other.methods": """
         _is_all_true _is_any_true _is_zerotensor apply_ const_data_ptr dim_order fill_diagonal_ ipu
