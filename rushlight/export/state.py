@@ -92,11 +92,12 @@ def snapshot_attributes(module: Module, placed: list[Any]) -> Callable[[], list[
     tensors among them were assigned, but for the `placed` ones. Containers get back what they
     hold."""
     own = {id(value) for value in placed}
-    kept = []
-    for path, member in module.named_modules():
-        prefix = f"{path}." if path else ""
-        for table in tables_of(member):
-            kept.append((prefix, member, table, dict(table), members_of(table, prefix)))
+    kept = [
+        (prefix, member, table, dict(table), members_of(table, prefix))
+        for path, member in module.named_modules()
+        for prefix in (f"{path}." if path else "",)
+        for table in tables_of(member)
+    ]
 
     def is_assigned(before: Any, now: Any) -> bool:
         is_tensor = isinstance(before, Tensor) and isinstance(now, Tensor)
