@@ -39,15 +39,19 @@ __all__ = [
 def write_into(target: Tensor, result: Tensor, casts: bool = False) -> None:
     """Store a computed result in existing memory, casting as in-place ops may, or to any dtype."""
     if not geometry.same_sizes(target.shape, result.shape):
-        raise RuntimeError(
-            f"output with shape {list(target.shape)} doesn't match the broadcast shape "
-            f"{list(result.shape)}"
-        )
+        raise misfit(target, result)
     if not casts:
         check_cast(target, result)
     if target._array is None:
         return
     np.copyto(target._array, as_stored(target, result._array), casting="unsafe")
+
+
+def misfit(target: Tensor, result: Tensor) -> RuntimeError:
+    return RuntimeError(
+        f"output with shape {list(target.shape)} doesn't match the broadcast shape "
+        f"{list(result.shape)}"
+    )
 
 
 def check_cast(target: Tensor, result: Tensor) -> None:
@@ -88,6 +92,13 @@ def check_operands(target: Tensor, operands: tuple[Any, ...]) -> None:
     for other in tensors_in(operands):
         if other is not target and may_share(target, other) and overlaps_partly(target, other):
             raise shared_memory()
+
+
+def check_room(target: Tensor, operands: tuple[Any, ...], value: Tensor) -> None:
+    """Refuse to resize, for a result, memory that an operand reads."""
+    if any([operand is target for operand in operands]):
+        raise misfit(target, value)
+    check_operands(target, operands)
 
 
 def check_apart(target: Tensor, operands: tuple[Any, ...]) -> None:
@@ -411,7 +422,7 @@ class Out(Kind):
                     if looks_first:
                         check_writable(target)
                     if by_element:
-                        check_operands(target, given)
+                        check_room(target, given, value)
                     value = fitted(base, target, value, keeps_strides)
                 check_writable(target)
                 if reads_apart is not None:

@@ -187,3 +187,11 @@ def test_ops_without_a_gradient_write_into_out_tensors_for_operands_that_have_on
     assert torch.argmax(x, out=torch.empty(0, dtype=torch.int64)).item() == 0
     with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
         torch.mul(x, 2, out=torch.empty(0))
+
+
+def test_an_operand_is_not_resized_to_hold_the_result():
+    operand = torch.ones(1)
+    for write in (torch.add, torch.ne, torch.maximum):
+        with pytest.raises(RuntimeError, match=r"output with shape \[1\] doesn't match"):
+            write(torch.ones(3), operand, out=operand)
+    assert operand.shape == (1,)

@@ -226,6 +226,10 @@ def logspace_values(
     spec = spaced_spec("logspace", start, end, steps, dtype)
     start, end = spaced_ends("logspace", start, end, steps, spec.dtype)
     working = working_dtype(spec.dtype)
+    if steps == 1 and spec.dtype.category == dtypes.INTEGER:
+        return xp.full(
+            1, fill_number(float(xp.power(float(base), start)), spec.dtype), spec.dtype.np
+        )
     exponents = spaced_values(xp, start, end, steps, working)
     return xp.power(xp.asarray(base, working), exponents).astype(spec.dtype.np)
 

@@ -449,7 +449,7 @@ def _(self: Any, dim: int, index: Any, source: Any) -> None:
 
 @index_copy.kernel
 def _(xp: Any, self: Any, dim: int, index: Any, source: Any) -> None:
-    if has_no_rows(self):
+    if has_no_rows(self) and self.shape[dim]:
         return
     dim %= max(self.ndim, 1)
     size = self.shape[dim] if self.ndim else 1
@@ -494,7 +494,7 @@ def check_fill(self: Any, dim: int, index: Any, value: Any) -> None:
 
 
 def fill_rows(xp: Any, self: Any, dim: int, index: Any, value: Any) -> None:
-    if has_no_rows(self):
+    if has_no_rows(self) and self.shape[dim]:
         return
     if isinstance(value, ndarray):
         value = value.item()

@@ -246,3 +246,9 @@ def test_ends_of_whole_numbers_are_numbers_of_the_dtype() -> None:
     assert powers.tolist() == [1, 10, 100]
     assert rl.logspace(-2, 2, 3, dtype=rl.uint8).tolist() == [0, 0, 100]
     assert rl.logspace(1.5, 3, 1, dtype=rl.uint8).tolist() == [31]
+
+
+def test_a_single_power_fits_its_dtype():
+    with pytest.raises(RuntimeError, match="without overflow"):
+        rl.logspace(3, 7, 1, dtype=rl.int8)
+    assert rl.logspace(2, 7, 1, dtype=rl.int8).tolist() == [100]
