@@ -14,7 +14,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from rushlight.aot.subclasses import Layout, flatten, has_subclass, layouts_of, map_parts
+from rushlight.aot.subclasses import (
+    Layout,
+    as_tangent,
+    flatten,
+    has_subclass,
+    layouts_of,
+    map_parts,
+)
 from rushlight.autograd.function import BackwardCFunction
 from rushlight.base.errors import error
 from rushlight.core.extras import ViewInfo
@@ -368,10 +375,9 @@ def check_subclasses(args: Sequence[Any], facts: Facts) -> None:
 
 
 def tangent_like(value: Any) -> Any:
-    """A fake tensor of a forward output's sizes, contiguous as `runtime.tangent` makes it, without
-    history."""
+    """A fake tensor of a forward output's sizes, as `runtime.tangent` makes it, without history."""
     found = value_of(value)
-    return found.detach().contiguous() if isinstance(found, Tensor) else found
+    return as_tangent(found.detach()) if isinstance(found, Tensor) else found
 
 
 def geometry_of(value: object) -> Geometry | None:

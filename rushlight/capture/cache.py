@@ -131,6 +131,8 @@ class Options:
         self.captures_sizes: Callable[[], bool] = lambda: False
         self.learns: Callable[[], bool] = lambda: True
         self.starts_dynamic: Callable[[], bool] = lambda: False
+        # Gets what a function that was captured to its end gives, before code is made of it.
+        self.on_result: Callable[[Tracer, Any, dict[str, Any]], None] | None = None
         # Told of each call that what is there does not fit.
         self.on_miss: Callable[[GuardFail], Any] | None = None
 
@@ -616,6 +618,8 @@ class CompiledCode:
                 raise NeedBreak(t.position, f"user exception {name}") from error
             t.position += 1
             if done is not None:
+                if self.capture.options.on_result is not None:
+                    self.capture.options.on_result(t, done, scope)
                 return self.emit(t, scope, functools.partial(Emitter.rebuild, v=done))
 
     def wrap_cell(

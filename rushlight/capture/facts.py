@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rushlight.capture.overrides import is_recast
 from rushlight.core.modes import is_traceable_wrapper_subclass
+from rushlight.core.parameter import Parameter
 from rushlight.core.state import LOCAL, OVERRIDES, changed
 from rushlight.core.tensor import Tensor as RealTensor
 from rushlight.core.tensor import sizes_of, strides_of
@@ -47,7 +48,8 @@ def describe(value: Any) -> Any:
         return type(value), value.dtype, value.shape, value.stride(), value.requires_grad
     names, context = value.__tensor_flatten__()
     parts = [describe(getattr(value, name)) for name in names]
-    return type(value), value.shape, value.stride(), value.requires_grad, names, context, parts
+    flags = value.requires_grad, isinstance(value, Parameter)
+    return type(value), value.shape, value.stride(), flags, names, context, parts
 
 
 def array_tests(text: str, facts: TensorFacts, names: Any) -> list[str]:

@@ -27,7 +27,7 @@ from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source, const
 from rushlight.capture.tracer import INPLACE, raise_user
-from rushlight.capture.values import Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
+from rushlight.capture.values import NULL, Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
 from rushlight.capture.witness import Witness
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
@@ -87,6 +87,7 @@ INLINED = (
     "rushlight.nn", "rushlight.amp", "rushlight.autograd.function", "rushlight.capture",
     "rushlight.autograd.grad_mode", "rushlight.optim", "rushlight.base.pytree",
     "rushlight.core.parameter", "rushlight.core.geometry", "rushlight.higher_order",
+    "rushlight.graph.specs",
 )  # fmt: skip
 NO_OPERATORS = {
     "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng",
@@ -182,6 +183,9 @@ class TorchWorld(World):
         origin = function.__globals__.get("__name__", "")
         return bool(origin.startswith(OPERATORS))
 
+    def is_operator(self, value: Any) -> bool:
+        return isinstance(value, OpOverload | OpOverloadPacket | HigherOrderOperator)
+
     def is_entered(self, function: types.FunctionType) -> bool:
         # Grad modes and the like around a function of the user's.
         origin = function.__globals__.get("__name__", "")
@@ -258,7 +262,11 @@ class TorchWorld(World):
         is_plain = getattr(override, "__func__", override) in PLAIN_OVERRIDES
         if not is_plain or not is_traceable_wrapper_subclass(value):
             raise Break(f"tensor subclass {cls.__name__}")
-        return self.mode.from_tensor(value, static_shapes=True)
+        example = self.mode.from_tensor(value, static_shapes=True)
+        if isinstance(value, Parameter):
+            # torch: a wrapper that is a parameter says so itself.
+            example._is_param = True
+        return example
 
     def overridden(
         self, tracer: Any, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]
@@ -332,6 +340,8 @@ class TorchWorld(World):
         kinds = kinds if isinstance(kinds, tuple) else (kinds,)
         # Classes such as FloatTensor look at the dtype.
         by_dtype = tuple(kind for kind in kinds if isinstance(kind, LegacyType))
+        if Parameter in kinds and getattr(tensor.example, "_is_param", False) is True:
+            return True
         return issubclass(self.tensor_type(tensor), kinds) or isinstance(tensor.example, by_dtype)
 
     def tensor_facts(self, value: Any, example: Any) -> Any:
@@ -388,13 +398,17 @@ class TorchWorld(World):
             return []
         return [dim for dim, (old, new) in enumerate(zip(facts.seen, sizes)) if old != new]
 
-    def shape_guards(self, read: Any) -> list[str]:
-        if not self.symbolic:
-            return []
+    def check_wanted(self) -> None:
+        """Refuse a program that makes a size a constant which the user marked as dynamic."""
         for source, size in self.wanted:
             number = size.node.settled() if isinstance(size, SymInt) else size
             if not isinstance(size, SymInt) or size.node.is_constant():
                 raise error("RL0821", ConstraintViolationError, name=source.name, number=number)
+
+    def shape_guards(self, read: Any) -> list[str]:
+        if not self.symbolic:
+            return []
+        self.check_wanted()
         texts = {source: read(source) for source in self.symbolic}
         examples = list(self.symbolic.values())
         widths = {texts[s]: e.dtype.itemsize for s, e in self.symbolic.items() if is_fake(e)}
@@ -444,10 +458,14 @@ class TorchWorld(World):
     def tensor_attr(self, tracer: Any, tensor: Tensor, name: str) -> Any:
         if tensor.strict and (name in STRICT or name.startswith("is_")):
             raise Break(f"Illegal getattr invocation {name} in strict mode")
+        kind = self.tensor_type(tensor)
+        if kind not in PLAIN and name not in ("__class__", "__dict__"):
+            found = self.class_attr(tracer, tensor, kind, name)
+            if found is not NULL:
+                return found
         if name == "shape":
             return self.shape_of(tracer, tensor)
         if name == "__class__":
-            kind = self.tensor_type(tensor)
             return tracer.lift(kind)
         if name in META:
             return tracer.lift(getattr(tensor.example, name))
@@ -459,6 +477,12 @@ class TorchWorld(World):
                 return self.state_attr(tracer, tensor, name)
             return tracer.record("call_function", getattr, [tensor, Const(name)], {})
         return Bound(tensor, name)
+
+    def class_attr(self, tracer: Any, tensor: Tensor, kind: Any, name: str) -> Any:
+        """What a subclass of tensors has of its own under a name, or NULL."""
+        value = self.value_of(tracer, tensor)
+        on_tensor = {**(tensor.attrs or {}), **({} if value is None else value.__dict__)}
+        return overrides.own_attribute(tracer, tensor, kind, name, on_tensor)
 
     def write_tensor(self, tracer: Any, tensor: Tensor, name: str, value: Any) -> None:
         """A gradient, or what the user puts on a tensor."""
@@ -684,7 +708,12 @@ class TorchWorld(World):
     # -- modules -----------------------------------------------------------------------------------
 
     def module_attr(self, tracer: Any, module: Obj, name: str) -> Any:
-        return modules.attribute(tracer, module, name) if self.is_module(module.value) else None
+        if self.is_module(module.value):
+            return modules.attribute(tracer, module, name)
+        if isinstance(module.value, OpOverloadPacket) and not name.startswith("__"):
+            # Overloads are made when they are first asked for.
+            return tracer.lift(getattr(module.value, name))
+        return None
 
     def module_items(self, tracer: Any, module: Obj) -> list[Any] | None:
         return modules.items(tracer, module)
@@ -711,7 +740,7 @@ class TorchWorld(World):
 
     def special(self, tracer: Any, f: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
         value = f.value
-        if self.is_module(value) and type(value).__call__ is Module.__call__:
+        if self.is_module(value) and modules.is_module_call(type(value).__call__):
             return modules.call(tracer, f, args, kwargs)
         if (found := ndarrays.special(tracer, value, args, kwargs)) is not None:
             return found
@@ -733,7 +762,7 @@ class TorchWorld(World):
             return tracer.call(
                 Lazy(original, f.source.attr("_torchdynamo_orig_callable")), args, kwargs
             )
-        if value in (Module.__call__, Module._call_impl):
+        if value is Module._call_impl or modules.is_module_call(value):
             return modules.call(tracer, tracer.real(args[0]), args[1:], kwargs)
         from rushlight.capture import bodies, optimisers
 

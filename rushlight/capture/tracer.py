@@ -288,7 +288,7 @@ class Tracing:
             # Made anew by every call of its parent: the code is what stays.
             self.guard("type", source, kind)
             self.guard("is", source.attr("__code__"), value.__code__)
-        elif is_identity:
+        elif is_identity or self.world.is_operator(value):
             self.guard("is", source, value)
         else:
             self.guard("type", source, kind)

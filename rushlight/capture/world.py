@@ -38,6 +38,10 @@ class World:
         """Whether a call of it is a node of the graph."""
         return False
 
+    def is_operator(self, value: Any) -> bool:
+        """Whether an object is one of the library's operators: others are of the same class."""
+        return False
+
     def is_module(self, value: Any) -> bool:
         return False
 

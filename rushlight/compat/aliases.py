@@ -256,6 +256,8 @@ ALIASES: dict[str, Entry] = {
     "torch._C._autograd": {
         "SavedTensor": ".core.node:SavedTensor",
         "_saved_tensors_hooks_is_enabled": ".autograd.graph:saved_tensors_hooks_enabled",
+        "_saved_tensors_hooks_disable": ".autograd.graph:forbid_saved_tensors_hooks",
+        "_saved_tensors_hooks_enable": ".autograd.graph:allow_saved_tensors_hooks",
         "_unsafe_set_version_counter": ".autograd.graph:unsafe_set_version_counter",
         **bare(".autograd.profiler", "_profiler_enabled"),
     },
@@ -593,6 +595,9 @@ ALIASES: dict[str, Entry] = {
         **same(".export.records", "register_dataclass_as_pytree_node"),
     },
     "torch._export.verifier": ".export.verifier",
+    "torch._export.converter": same(".export.converting", "TS2EPConverter"),
+    "torch._export.tools": same(".export.reporting", "report_exportability"),
+    "torch.export._swap": bare(".export.swapping", "_swap_modules"),
     "torch._export.pass_base": {
         "_ExportPassBaseDeprecatedDoNotUse": ".export.passes:GraphRebuilding",
     },

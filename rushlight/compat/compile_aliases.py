@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.compat.finder import ABSENT, Entry
+from rushlight.compat.finder import Entry
 
 _COMPILING = ".compiler.compiling"
 _MARKS = ".capture.marks"
@@ -38,7 +38,7 @@ COMPILE_ALIASES: dict[str, Entry] = {
         **_MARKING,
         "config": ".compiler.config",
         "is_compiling": ".compiler:is_compiling",
-        "export": ABSENT,
+        "export": ".compiler.exporting:export",
     },
     "torch._dynamo.config": ".compiler.config",
     "torch._logging": {
@@ -60,7 +60,8 @@ COMPILE_ALIASES: dict[str, Entry] = {
     },
     "torch._dynamo.eval_frame": named(
         _COMPILING, "OptimizedModule explain optimize optimize_assert reset is_dynamo_supported"
-    ),
+    )
+    | named(".compiler.exporting", "export ExportResult"),
     "torch._dynamo.exc": named(
         ".capture.exc",
         "BackendCompilerFailed FailOnRecompileLimitHit InternalTorchDynamoError InvalidBackend "

@@ -386,6 +386,8 @@ class FunctionalMode(Occupant):
     slot = "functional"
     covered = BELOW_FUNCTIONAL
     hop_rule = "functional"
+    # Whether memory of the caller can be given more than it has.
+    may_grow = False
 
     def __init__(self, pre_dispatch: bool = False) -> None:
         self.pre_dispatch = pre_dispatch
@@ -626,7 +628,8 @@ class FunctionalMode(Occupant):
                 history.take_view_history(target, None, op, args)
             return
         storage = target.functional_storage
-        if storage.is_given or storage.tensors > 1 or target.chain or not target.is_contiguous():
+        is_fixed = storage.is_given and not self.may_grow
+        if is_fixed or storage.tensors > 1 or target.chain or not target.is_contiguous():
             raise error("RL0741", sizes=tuple(target.shape), wanted=tuple(size))
         sync(target)
         value = target.functional_value
@@ -727,6 +730,7 @@ class FunctionalLevel(FunctionalMode):
 
     transform = "Functionalize"
     plain = False
+    may_grow = True
 
     def __init__(self) -> None:
         super().__init__()

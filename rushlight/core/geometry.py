@@ -242,11 +242,7 @@ def contiguous_strides(sizes: Ints) -> Ints:
     stride: Any = 1
     for axis in range(ndim - 1, 0, -1):
         size = sizes[axis]
-        if size.__class__ is int:
-            if size > 1:
-                stride *= size
-        else:
-            stride = stride * at_least_one(size)
+        stride = stride * (max(size, 1) if size.__class__ is int else at_least_one(size))
         strides[axis - 1] = stride
     return tuple(strides)
 

@@ -25,6 +25,7 @@ from rushlight.base.pytree import (
 from rushlight.capture.exc import UserError, UserErrorType
 from rushlight.core.tensor import Tensor
 from rushlight.export.dimensions import Dim, DimHint, DimHintType, readable, refuse
+from rushlight.export.inputs import signature_of
 from rushlight.nn.module import Module
 
 if TYPE_CHECKING:
@@ -60,18 +61,18 @@ class Leaf:
         return f"{self.source}.size()[{dim}]"
 
 
-def signature_of(module: Any) -> inspect.Signature:
+def parameters_of(module: Any) -> inspect.Signature:
     """The signature that arguments are matched with."""
     if hasattr(module, "graph_signature"):
         module = module.module()
-    return inspect.signature(module.forward if isinstance(module, Module) else module)
+    return signature_of(module) if isinstance(module, Module) else inspect.signature(module)
 
 
 def bound_arguments(
     module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """The arguments by parameter; `*args` is one tuple, `**kwargs` one dict."""
-    return dict(signature_of(module).bind(*args, **(kwargs or {})).arguments)
+    return dict(parameters_of(module).bind(*args, **(kwargs or {})).arguments)
 
 
 # ---------------------------------------------------------------- walking
@@ -194,7 +195,7 @@ def process(
         raise AssertionError(
             f"expected dynamic_shapes to be dict, tuple, or list, got {type(dynamic_shapes)}"
         )
-    signature = signature_of(module)
+    signature = parameters_of(module)
     bound = dict(signature.bind(*args, **kwargs).arguments)
     specs = specs_by_parameter(bound, dynamic_shapes)
     groups: dict[str, list[Leaf]] = {}

@@ -114,8 +114,12 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
+    @property
     def _flat_weights(self) -> list[Any]:
-        return [getattr(self, name) for names in self._all_weights for name in names]
+        return [getattr(self, name) for name in self._flat_weights_names]
 
     def reset_parameters(self) -> None:
         reset_by_size(self)

@@ -329,11 +329,10 @@ class Checked(Kind):
                     ):
                         return self.unusual(op, args)
                     arrays[position] = [None if t is None else t._array for t in items]
-            if doors:
-                # A door takes what the shape rule has let pass before, and lays its answer out.
-                found = by_door(op, arrays)
-                if found is not None:
-                    return wrapped(found)
+            # A door takes what the shape rule has let pass before, and lays its answer out.
+            found = by_door(op, arrays) if doors else None
+            if found is not None:
+                return wrapped(found)
             specs = shape(*args)
             return with_specs(*compute(op, kernel, arrays, specs))
 
@@ -698,9 +697,8 @@ class Scatter(Kind):
             spec = shape(*args)
             strides = strides_for(spec)
             is_row_major = strides == geometry.contiguous_strides(spec.shape)
-            if has_loops and is_row_major:
-                arrays = tuple(arrays_of(args))
-                found = lowered(op, arrays) if is_large(op, arrays) else None
+            if has_loops and is_row_major and is_large(op, arrays := tuple(arrays_of(args))):
+                found = lowered(op, arrays)
                 if found is not None:
                     return wrapped(found)
             array = args[0]._array

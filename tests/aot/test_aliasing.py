@@ -439,14 +439,15 @@ def hides_views(case: Case, path: Path) -> bool:
 
 def restrides(case: Case, path: Path) -> bool:
     """What was written has the strides of the op that computed it anew, and so has what is made
-    from it inside. Where it is an argument, dims of one element may have any stride."""
+    from it inside. Where it is an argument, dims of one element, and those of an empty tensor, may
+    have any stride."""
     if path[0] not in ("outputs", "args") or path[2] != "stride" or not case.writes:
         return False
     if path[0] == "outputs" and (case.is_inside(path[1]) or case.is_copied(path[1])):
         return True
     eager, compiled = [seen[path[0]][path[1]] for seen in (case.eager, case.compiled)]
     places = zip(eager["shape"], eager["stride"], compiled["stride"], strict=True)
-    return all([size == 1 or one == other for size, one, other in places])
+    return 0 in eager["shape"] or all([size == 1 or one == other for size, one, other in places])
 
 
 def copies_views(case: Case, path: Path) -> bool:

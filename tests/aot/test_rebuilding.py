@@ -887,3 +887,51 @@ def test_what_cannot_be_done_is_refused(name):
     with pytest.raises(RuntimeError) as caught:
         aot_function(REFUSED[name], nop, keep_inference_input_mutations=True)(argument)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_lazily_conjugated_numbers_are_written(inside):
+    def f(a):
+        pairs = a * 1 if inside else a
+        torch.view_as_complex(pairs).conj().mul_(2j)
+        return pairs
+
+    def g(a):
+        numbers = torch.complex(a, a * 2)
+        torch.view_as_real(numbers).transpose(0, 1).mul_(torch.ones(2, 4, 2))
+        torch.view_as_real(numbers).copy_(numbers.conj().imag.unsqueeze(-1))
+        return torch.view_as_real(numbers)
+
+    for function in (f, g):
+        found = []
+        for run in (function, aot_function(function, nop)):
+            x = leaf(4, 2)
+            result = run(x * 1)
+            result.sum().backward()
+            found.append((result.tolist(), x.grad.tolist()))
+        assert found[0] == found[1]
+
+
+def returned_conjugated(a):
+    return torch.complex(a, a * 2).conj()
+
+
+def written_conjugated(a):
+    numbers = torch.complex(a, a * 2)
+    view = numbers.conj()
+    view.mul_(2j)
+    return view, numbers
+
+
+@pytest.mark.parametrize("function", [returned_conjugated, written_conjugated])
+@pytest.mark.parametrize("give", [lambda g: g, lambda g: g.conj(), lambda g: g.t().t()])
+def test_gradients_of_lazily_conjugated_outputs(function, give):
+    found = []
+    for run in (function, aot_function(function, nop)):
+        x = leaf(2, 3)
+        result = run(x * 1)
+        outputs = result if isinstance(result, tuple) else (result,)
+        weights = [torch.complex(o.detach().real.clone(), o.detach().imag * 3) for o in outputs]
+        torch.autograd.backward(outputs, [give(each) for each in weights])
+        found.append(([o.resolve_conj().tolist() for o in outputs], x.grad.tolist()))
+    assert found[0] == found[1]

@@ -191,3 +191,18 @@ def test_lists_of_objects_are_compared_item_by_item():
     x = torch.zeros(2)
     assert f(x, a, a).equal(x + 1)
     assert f(x, a, b).equal(x - 1)
+
+
+def test_another_operator_in_a_place_is_noticed():
+    class Holder:
+        op = torch.ops.aten.sin
+
+    @torch.compile(backend="eager", fullgraph=True)
+    def f(x):
+        return Holder.op(x), Holder.op.default(x)
+
+    x = torch.ones(2)
+    assert f(x)[0].equal(x.sin())
+    Holder.op = torch.ops.aten.cos
+    assert f(x)[0].equal(x.cos())
+    assert f(x)[1].equal(x.cos())

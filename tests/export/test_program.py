@@ -10,7 +10,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.capture.exc import UserError
-from rushlight.export import ExportedProgram, InputKind, OutputKind, export
+from rushlight.export import Dim, ExportedProgram, InputKind, OutputKind, export
 from rushlight.export.decompositions import default_decompositions
 from rushlight.export.private import export_at, export_for_training
 from rushlight.export.verifier import SpecViolationError
@@ -519,3 +519,18 @@ def test_only_the_exporting_thread_logs_nothing(caplog):
     export(Meeting(), (torch.ones(2),), strict=True)
     assert {record.getMessage() for record in caplog.records} == {"from beside"}
     assert {record.funcName for record in caplog.records} == {"<lambda>"}
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_grids_of_maps_ask_nothing_of_open_sizes(align_corners):
+    class Grid(torch.nn.Module):
+        def forward(self, x):
+            maps = torch.eye(2, 3).expand(x.shape[0], 2, 3)
+            return torch.nn.functional.affine_grid(maps, x.shape, align_corners=align_corners)
+
+    dims = {0: Dim("b", min=2), 2: Dim("h", min=2), 3: Dim("w", min=2)}
+    program = export(Grid(), (torch.ones(2, 3, 8, 6),), dynamic_shapes=(dims,))
+    x = torch.ones(7, 3, 4, 9)
+    assert torch.equal(program.module()(x), Grid()(x))
+    with pytest.raises(ValueError, match="positive output size"):
+        torch.nn.functional.affine_grid(torch.eye(2, 3)[None], (1, 1, 1, 0), align_corners)

@@ -20,7 +20,6 @@ from rushlight.core.op import Tag
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
 from rushlight.opset.exposure import attribute
-from rushlight.opset.indexing.positions import element_strides, flat_positions, grid
 from rushlight.opset.kinds import GATHER, Spec, is_lazy
 from rushlight.opset.large import PickRule
 from rushlight.opset.registry import composite, find, op
@@ -132,6 +131,11 @@ def indexed_geometry(sizes: Any, strides: Any, entries: list[Any]) -> tuple[Any,
         found = geometry.view_strides(common, steps, padded)
         operands.append((padded, geometry.contiguous_strides(padded) if found is None else found))
     return shape, geometry.elementwise_strides(shape, operands)
+
+
+def element_strides(array: Any) -> tuple[int, ...]:
+    width = array.dtype.itemsize
+    return tuple([step // width for step in array.strides])
 
 
 def refuse_out_of_range(sizes: Any, expanded: Sequence[Any]) -> None:
@@ -453,6 +457,30 @@ def check_positions(array: Any, dim: int, index: Any) -> None:
     size = array.shape[dim] if array.ndim else 1
     text = f"index {{index}} is out of bounds for dimension {dim} with size {{size}}"
     check_bounds(index, size, RuntimeError, text)
+
+
+def grid(shape: Any, dim: int, index: Any) -> tuple[Any, ...]:
+    """`index` along `dim` joined by every other coordinate, for NumPy's advanced indexing."""
+    parts: list[Any] = []
+    for axis, size in enumerate(shape):
+        if axis == dim:
+            parts.append(index)
+        else:
+            parts.append(np.arange(size).reshape((-1,) + (1,) * (len(shape) - axis - 1)))
+    return tuple(parts)
+
+
+def flat_positions(array: Any, dim: int, index: Any) -> Any:
+    """`grid` as positions in a contiguous array's flat view, where NumPy is faster."""
+    steps = element_strides(array)
+    found = index.astype(np.int64, copy=False)
+    if steps[dim] != 1:
+        found = found * steps[dim]
+    for axis, size in enumerate(index.shape):
+        if axis != dim and size > 1:
+            rest = (1,) * (index.ndim - axis - 1)
+            found = found + (np.arange(size) * steps[axis]).reshape(-1, *rest)
+    return found
 
 
 def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.casting import held_number
+from rushlight.arrays.casting import fill_number
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
-from rushlight.opset.indexing.index import INDEX_DTYPES, check_bounds, check_positions
-from rushlight.opset.indexing.positions import by_native_code, flat_positions, grid
+from rushlight.opset.indexing.index import (
+    INDEX_DTYPES,
+    check_bounds,
+    check_positions,
+    flat_positions,
+    grid,
+)
 from rushlight.opset.indexing.writing import (
     accumulate,
     check_vector_index,
@@ -22,7 +28,7 @@ from rushlight.opset.indexing.writing import (
     writing,
 )
 from rushlight.opset.kinds import Spec
-from rushlight.opset.large import LARGE
+from rushlight.opset.large import LARGE, native_loop
 from rushlight.opset.reduction.reduce import has_values
 from rushlight.opset.registry import op
 from rushlight.opset.rules import aten, linear_in, sample
@@ -154,6 +160,26 @@ def check_scatter(name: str, self: Any, dim: int, index: Any, src: Any = None) -
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
 
 
+def by_native_code(name: str, array: Any, dim: int, index: Any, other: Any) -> bool:
+    """Write what an index names along a dim by native code; False where there is none. The
+    sizes of the other dims are those of the index, and positions are known to be right."""
+    sizes, given = list(array.shape), list(index.shape)
+    length, count = sizes.pop(dim), given.pop(dim)
+    inner = prod(sizes[dim:])
+    loop = name if inner != 1 else f"{name} along"
+    run = native_loop(loop, array.dtype) if geometry.same_sizes(sizes, given) else None
+    if run is None or other.dtype != array.dtype or not array.flags.writeable:
+        return False
+    if not array.flags.c_contiguous or not other.flags.c_contiguous:
+        return False
+    if np.may_share_memory(array, other) or np.may_share_memory(array, index):
+        return False
+    index = np.ascontiguousarray(index, np.int64)
+    numbers = (length, count) if inner == 1 else (length, count, inner)
+    run(array, index, other, prod(sizes[:dim]), *numbers)
+    return True
+
+
 def scatter_places(self: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any, Any]:
     """(a view of the target, places in it, values for them)."""
     if self.ndim == 0 or index.ndim == 0:
@@ -165,7 +191,7 @@ def scatter_places(self: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any,
     if isinstance(src, ndarray):
         src = src[tuple([slice(0, size) for size in index.shape])]
     else:
-        src = np.array(held_number(src, dtypes.from_numpy(self.dtype)), self.dtype)
+        src = np.array(fill_number(src, dtypes.from_numpy(self.dtype)), self.dtype)
     if self.flags.c_contiguous:
         return self.reshape(-1), (flat_positions(self, dim, index),), src
     return self, grid(index.shape, dim, index), src
@@ -255,7 +281,7 @@ scatter_reduce_src = writing(
     out_seen_first=True,
     out_apart=slice(2, None),
     kernel=scatter_reducing,
-    node="torch::autograd::NotImplemented",
+    node="NotImplemented",
     vjp={"self": refuse_gradient("aten::scatter"), "src": refuse_gradient("aten::scatter")},
     samples=lambda make: [
         sample(make(3, 4), 0, make.index(2, 4, below=3), make(2, 4), reduce="add"),
@@ -267,7 +293,7 @@ scatter_reduce_value = writing(
     out_seen_first=True,
     out_apart=slice(2, None),
     kernel=scatter_reducing,
-    node="torch::autograd::NotImplemented",
+    node="NotImplemented",
     vjp={"self": refuse_gradient("aten::scatter")},
     samples=lambda make: [
         sample(make(3, 4), 0, make.index(2, 4, below=3), 2, reduce="add"),
