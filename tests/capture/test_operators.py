@@ -11,7 +11,7 @@ packet = torch.ops.aten.abs
 
 
 class Table:
-    kept = {"neg": torch.ops.aten.neg}  # noqa: RUF012
+    kept = {"neg": torch.ops.aten.neg}
 
 
 def by_packet(x):
