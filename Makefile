@@ -16,6 +16,8 @@ FUZZ_ARCHIVE ?= 5000
 
 # How many random programs with aliases and writes `make fuzz-aot` compares.
 FUZZ_AOT ?= 20000
+# How many random graphs `make fuzz-graphs` compares.
+FUZZ_GRAPHS ?= 20000
 # How many random Python programs `make fuzz-capture` compares.
 FUZZ_CAPTURE ?= 10000
 # The first of them: another number makes other programs.
@@ -32,7 +34,7 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-jit sweep-export python314 faults laws lint conformance bench libraries reference docs site index clean
+.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture fuzz-graphs fuzz-jit sweep-export python314 faults laws lint conformance bench libraries reference docs site index clean
 
 help:
 	@echo "make venv         set up .venv"
@@ -43,13 +45,14 @@ help:
 	@echo "make laws         the laws of transforms about every operator: some minutes"
 	@echo "make fuzz         random programs, compiled and eager (FUZZ_AOT=20000): twenty minutes"
 	@echo "make fuzz-capture random Python programs, captured and native (FUZZ_CAPTURE=10000): half an hour"
+	@echo "make fuzz-graphs  random graphs, compiled and eager (FUZZ_GRAPHS=20000): an hour"
 	@echo "make fuzz-jit     random programs, scripted and traced, and changed archives (FUZZ_SCRIPT=5000, FUZZ_ARCHIVE=5000): half an hour"
 	@echo "make sweep-export  every sample of every operator, exported and over core aten: three minutes"
 	@echo "make python314    capture on CPython 3.14, under node: two minutes"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, transforms, tracing, memory, scripting, models, training, import time beside PyTorch"
-	@echo "make libraries    programs with some seventy libraries, in an environment of their own: half an hour"
+	@echo "make libraries    programs with some ninety libraries, in an environment of their own: half an hour"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
 	@echo "make docs         write docs/ops.md and docs/errors.md"
 	@echo "make faults       killed, hung and mistaken processes, each fault FAULTS=50 times: an hour"
@@ -82,7 +85,10 @@ fuzz-transforms: $(STAMP)
 laws: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "slow or not slow" tests/laws $(ARGS)
 
-fuzz: fuzz-aot fuzz-capture fuzz-jit
+fuzz: fuzz-aot fuzz-capture fuzz-graphs fuzz-jit
+
+fuzz-graphs: $(STAMP)
+	FUZZ_GRAPHS=$(FUZZ_GRAPHS) FUZZ_FIRST=$(FUZZ_FIRST) $(BIN)/python -m pytest -q -n $(JOBS) -m slow tests/codegen/test_random_graphs.py $(ARGS)
 
 fuzz-capture: $(STAMP)
 	FUZZ_CAPTURE=$(FUZZ_CAPTURE) FUZZ_FIRST=$(FUZZ_FIRST) $(BIN)/python -m pytest -q -n $(JOBS) -m slow tests/capture/test_fuzz.py $(ARGS)

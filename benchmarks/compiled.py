@@ -18,6 +18,7 @@ from harness import Case, arguments, finish, import_torch, report
 import numpy as np
 
 import rushlight
+from rushlight.aot.tracing import make_fx
 from rushlight.compiler import compile_graph
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import map_arg
@@ -61,6 +62,61 @@ def normalised(g: Any, x: Any, w: Any, b: Any) -> Any:
 def layered(g: Any, x: Any, w: Any, b: Any) -> Any:
     h = g(aten.relu.default, g(aten.addmm.default, b, x, g(aten.t.default, w)))
     return g(aten._log_softmax.default, h, -1, False)
+
+
+def adam(t: Any, p: Any, grad: Any, mean: Any, square: Any) -> Any:
+    mean = mean * 0.9 + grad * 0.1
+    square = square * 0.999 + grad * grad * 0.001
+    return p - 1e-3 * (mean / 0.9) / ((square / 0.99).sqrt() + 1e-8), mean, square
+
+
+def attention(t: Any, q: Any, k: Any, v: Any) -> Any:
+    return t.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def rms_norm(t: Any, x: Any, w: Any) -> Any:
+    return x * (x.pow(2).mean(-1, True) + 1e-6).rsqrt() * w
+
+
+Function = Callable[..., Any]
+# Functions of a system and tensors, and the sizes of those; for the last the number of classes.
+FUNCTIONS: dict[str, tuple[Function, list[tuple[int, ...]], int]] = {
+    "add 10M": (lambda t, x, y: x + y, [(10_000_000,)] * 2, 0),
+    "rms_norm 4096x1024": (rms_norm, [(4096, 1024), (1024,)], 0),
+    "cross_entropy 4096x1024": (
+        lambda t, x, y: t.nn.functional.cross_entropy(x, y), [(4096, 1024), (4096,)], 1024,
+    ),
+    "cumsum 4096x1024": (lambda t, x: x.cumsum(-1), [(4096, 1024)], 0),
+    "Adam update of 10M": (adam, [(10_000_000,)] * 4, 0),
+    "attention 8x8x512x64": (attention, [(8, 8, 512, 64)] * 3, 0),
+    "conv 3x3 64 to 64, 56x56": (
+        lambda t, x, w: t.nn.functional.conv2d(x, w, padding=1), [(8, 64, 56, 56), (64, 64, 3, 3)],
+        0,
+    ),
+}  # fmt: skip
+
+
+class Traced:
+    """A function of tensors as a graph."""
+
+    def __init__(self, name: str) -> None:
+        self.function, shapes, self.classes = FUNCTIONS[name]
+        rng = np.random.default_rng(0)
+        self.arrays = [np.abs(rng.standard_normal(shape)).astype(np.float32) for shape in shapes]
+        if self.classes:
+            self.arrays[-1] = rng.integers(0, self.classes, shapes[-1])
+        self.inputs = [rushlight.from_numpy(array) for array in self.arrays]
+        traced = make_fx(lambda *given: self.function(rushlight, *given))(*self.inputs)
+        self.graph = traced
+
+    def with_torch(self, torch: Any, is_compiled: bool) -> Callable[[], Any]:
+        given = [torch.from_numpy(array) for array in self.arrays]
+
+        def plain(*tensors: Any) -> Any:
+            return self.function(torch, *tensors)
+
+        run = torch.compile(plain) if is_compiled else plain
+        return lambda: run(*given)
 
 
 def cases(torch: Any) -> dict[str, tuple[Written, Callable[[], Any]]]:
@@ -115,6 +171,22 @@ def cases(torch: Any) -> dict[str, tuple[Written, Callable[[], Any]]]:
     }
 
 
+def traced_cases(torch: Any, word: str, peers: bool) -> dict[str, Case]:
+    """The functions, compiled, beside torch's eager ones and those that torch compiles."""
+    table: dict[str, Case] = {}
+    for name in FUNCTIONS:
+        if word in name:
+            made = Traced(name)
+            ours = compile_graph(made.graph, made.inputs)
+            table[name] = {
+                "rushlight": lambda run=ours, given=made.inputs: run(*given),
+                "torch": made.with_torch(torch, False),
+            }
+            if peers:
+                table[name]["torch.compile"] = made.with_torch(torch, True)
+    return table
+
+
 def compile_times(graph: Written) -> dict[str, float]:
     """Seconds of CPU time: with an empty cache, and with the entry there."""
     found = {}
@@ -129,7 +201,7 @@ def compile_times(graph: Written) -> dict[str, float]:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
+    options = arguments(__doc__ or "", peers=True)
     torch = import_torch()
     made = {name: case for name, case in cases(torch).items() if options.k in name}
     # The compiler itself is loaded by the first graph.
@@ -147,7 +219,9 @@ def main() -> None:
             "rushlight": lambda run=ours, given=inputs: run(*given),
             "torch": theirs,
         }
-    found = report(table, options.seconds, BARS)
+    table |= traced_cases(torch, options.k, options.peers)
+    # All run on one thread: its own time is what other work on the machine disturbs least.
+    found = report(table, options.seconds, BARS, warm_up=5, clock=time.process_time)
     print(f"\n{'compile':28s} {'fresh':>11s} {'cached':>11s}")
     for name, entry in compiling.items():
         late = entry["fresh"] > FRESH_BAR or entry["cached"] > CACHED_BAR

@@ -19,32 +19,35 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 Case = dict[str, Callable[[], Any]]
+Clock = Callable[[], float]
 
 WARM_UP = 20
 # Seconds that a system runs before the next one's turn.
 SLICE = 0.005
 
 
-def measure(systems: Case, seconds: float, warm_up: int = WARM_UP) -> dict[str, float]:
+def measure(
+    systems: Case, seconds: float, warm_up: int = WARM_UP, clock: Clock = time.perf_counter
+) -> dict[str, float]:
     """Best seconds per call of each system."""
     counts: dict[str, int] = {}
     for name, function in systems.items():
         # Caches fill and code settles in the first calls; they are nobody's steady state.
         once = float("inf")
         for _ in range(warm_up):
-            start = time.perf_counter()
+            start = clock()
             function()
-            once = min(once, time.perf_counter() - start)
+            once = min(once, clock() - start)
         counts[name] = max(1, int(SLICE / max(once, 1e-7)))
     best = dict.fromkeys(systems, float("inf"))
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         for name, function in systems.items():
             count = counts[name]
-            start = time.perf_counter()
+            start = clock()
             for _ in range(count):
                 function()
-            best[name] = min(best[name], (time.perf_counter() - start) / count)
+            best[name] = min(best[name], (clock() - start) / count)
     return best
 
 
@@ -54,12 +57,13 @@ def report(
     bars: dict[str, float],
     baseline: str = "torch",
     warm_up: int = WARM_UP,
+    clock: Clock = time.perf_counter,
 ) -> dict[str, Any]:
     """Print a table of all cases and return it."""
     table: dict[str, Any] = {}
     print(f"{'case':28s} {'rushlight':>11s} {baseline:>11s} {'ratio':>7s}   bar")
     for name, systems in cases.items():
-        best = measure(systems, seconds, warm_up)
+        best = measure(systems, seconds, warm_up, clock)
         ratio = best["rushlight"] / best[baseline] if baseline in best else None
         table[name] = {"seconds": best, "ratio": ratio}
         bar = bars.get(name)
@@ -68,12 +72,16 @@ def report(
         )
         shown = "" if ratio is None else f"{ratio:7.2f}"
         other = f"{best[baseline] * 1e6:9.2f}us" if baseline in best else " " * 11
+        for peer in [key for key in best if key not in ("rushlight", baseline)]:
+            mark += f"  {peer} {best[peer] * 1e6:.2f}us"
         print(f"{name:28s} {best['rushlight'] * 1e6:9.2f}us {other} {shown}   {mark}", flush=True)
     return table
 
 
-def arguments(description: str, seconds: float = 1.0) -> argparse.Namespace:
+def arguments(description: str, seconds: float = 1.0, peers: bool = False) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
+    if peers:
+        parser.add_argument("--peers", action="store_true", help="also what torch compiles")
     parser.add_argument("--json", metavar="FILE", help="also write the table to FILE")
     parser.add_argument("--seconds", type=float, default=seconds, help="time for each case")
     parser.add_argument("-k", metavar="WORD", default="", help="only cases whose name has WORD")

@@ -77,21 +77,44 @@ def training(t: Any, way: str) -> Callable[[], Any]:
     return call
 
 
-def gpt(t: Any, way: str) -> Callable[[], Any]:
-    model, _, loss_of = MODELS["GPT 4x256, 128 symbols, batch 8"](t)
-    run = compiled(t, way, model)
-    parameters = list(model.parameters())
+def gradient(name: str) -> Callable[[Any, str], Callable[[], Any]]:
+    """The gradient of a model of the training benchmark."""
 
-    def call() -> None:
-        t.autograd.grad(loss_of(run), parameters)
+    def make(t: Any, way: str) -> Callable[[], Any]:
+        model, _, loss_of = MODELS[name](t)
+        run = compiled(t, way, model)
+        parameters = list(model.parameters())
+        return lambda: t.autograd.grad(loss_of(run), parameters)
 
-    return call
+    return make
+
+
+def step(name: str) -> Callable[[Any, str], Callable[[], Any]]:
+    """A whole training step."""
+
+    def make(t: Any, way: str) -> Callable[[], Any]:
+        model, optimizer, loss_of = MODELS[name](t)
+        run = compiled(t, way, model)
+
+        def call() -> None:
+            optimizer.zero_grad()
+            loss_of(run).backward()
+            optimizer.step()
+
+        return call
+
+    return make
+
+
+GPT, RESNET = "GPT 4x256, 128 symbols, batch 8", "ResNet-20, CIFAR, batch 32"
 
 
 CASES = {
     f"{LENGTH} sines of 64 MiB": inference,
     f"{LENGTH} sines of 64 MiB, gradient": training,
-    "GPT 4x256, batch 8, gradient": gpt,
+    "GPT 4x256, batch 8, gradient": gradient(GPT),
+    "GPT 4x256, batch 8, step": step(GPT),
+    "ResNet-20, batch 32, step": step(RESNET),
 }
 
 

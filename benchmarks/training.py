@@ -126,10 +126,32 @@ def resnet(t: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
     return model, optimizer, lambda m: F.cross_entropy(m(x), y)
 
 
+def lstm(t: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
+    nn, F = t.nn, t.nn.functional
+    symbols, width, length = 512, 256, 64
+
+    class Model(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(symbols, width)
+            self.cells = nn.LSTM(width, width, num_layers=2, batch_first=True)
+            self.out = nn.Linear(width, symbols)
+
+        def forward(self, text: Any) -> Any:
+            return self.out(self.cells(self.table(text))[0])
+
+    model = Model()
+    text = chosen(t, symbols, 16, length + 1)
+    before, after = text[:, :-1], text[:, 1:].reshape(-1)
+    optimizer = t.optim.Adam(model.parameters(), lr=1e-3)
+    return model, optimizer, lambda m: F.cross_entropy(m(before).reshape(-1, symbols), after)
+
+
 MODELS: dict[str, Callable[[Any], tuple[Any, Any, Callable[[Any], Any]]]] = {
     "MLP 784-512-512-10, batch 128": mlp,
     "GPT 4x256, 128 symbols, batch 8": gpt,
     "ResNet-20, CIFAR, batch 32": resnet,
+    "LSTM 2x256, 64 symbols, batch 16": lstm,
 }
 
 

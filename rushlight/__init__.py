@@ -153,6 +153,12 @@ _host.serve(
     _sys.modules[__name__],
     {
         "torch._C._set_grad_enabled": "rushlight.autograd.grad_mode:write_grad",
+        "torch._C._autograd._saved_tensors_hooks_disable": (
+            "rushlight.autograd.graph:forbid_saved_tensors_hooks"
+        ),
+        "torch._C._autograd._saved_tensors_hooks_enable": (
+            "rushlight.autograd.graph:allow_saved_tensors_hooks"
+        ),
         "torch._functorch.autograd_function.autograd_function_apply": (
             "rushlight.higher_order.regions:autograd_function_apply"
         ),
@@ -212,6 +218,8 @@ def _late(module: str, name: str) -> Any:
 _ports.fill(
     native_text=_late("codegen.eager", "text_kernel"),
     native_lowered=_late("codegen.eager", "lowered_kernel"),
+    native_joining=_late("codegen.joining", "joining"),
+    native_picked=_late("codegen.picking", "picked_kernel"),
     native_loop=_late("codegen.byhand", "loop"),
     native_draw=_late("codegen.drawing", "drawer"),
     native_kernels=_late("codegen.kernels", "available"),

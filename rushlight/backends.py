@@ -20,6 +20,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+# How products of float32 may be rounded inside; those of the CPU are exact.
+fp32_precision = "none"
+
 # Each backend can be imported by its path, as scripts do with torch.backends.cudnn.
 __path__: list[str] = []
 
@@ -270,16 +273,26 @@ cuda = CudaBackend(
     matmul=Backend(
         "cuda.matmul",
         allow_tf32=False,
+        fp32_precision="none",
         allow_fp16_reduced_precision_reduction=True,
         allow_bf16_reduced_precision_reduction=True,
     ),
 )
 cudnn = Backend(
-    "cudnn", enabled=True, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True
-)
+    "cudnn", enabled=True, benchmark=False, benchmark_limit=10, deterministic=False,
+    allow_tf32=True, fp32_precision="none",
+)  # fmt: skip
+cudnn.conv = Backend("cudnn.conv", fp32_precision="tf32")  # type: ignore[attr-defined]
+cudnn.rnn = Backend("cudnn.rnn", fp32_precision="tf32")  # type: ignore[attr-defined]
 cudnn.is_acceptable = lambda tensor: False  # type: ignore[attr-defined]
 mkl = Backend("mkl", VERBOSE_OFF=0, VERBOSE_ON=1)
-mkldnn = Backend("mkldnn", enabled=True, deterministic=False, allow_tf32=True)
+mkldnn = Backend(
+    "mkldnn", enabled=True, deterministic=False, allow_tf32=True, fp32_precision="none",
+    **{
+        part: Backend(f"mkldnn.{part}", fp32_precision="none")
+        for part in ("conv", "matmul", "rnn")
+    },
+)  # fmt: skip
 mps = Backend("mps")
 mps.is_macos13_or_newer = lambda minor=0: False  # type: ignore[attr-defined]
 mps.is_macos_or_newer = lambda major, minor: False  # type: ignore[attr-defined]

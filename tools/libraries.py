@@ -137,8 +137,9 @@ def versions() -> dict[str, str]:
 
 # Folders whose distribution has another name.
 NAMES = {
-    "ignite": "pytorch_ignite", "laplace": "laplace_torch", "open_clip": "open_clip_torch",
-    "pyro": "pyro_ppl", "rtdl": "rtdl_revisiting_models",
+    "backpack": "backpack_for_pytorch", "esm": "fair_esm", "ignite": "pytorch_ignite",
+    "laplace": "laplace_torch", "open_clip": "open_clip_torch", "pyro": "pyro_ppl",
+    "rtdl": "rtdl_revisiting_models",
 }  # fmt: skip
 
 

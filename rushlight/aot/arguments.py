@@ -30,6 +30,7 @@ __all__ = [
     "Duplicates",
     "Member",
     "check_late_writes",
+    "check_quiet_moves",
     "overlap",
     "take_geometry",
     "view_of",
@@ -273,6 +274,15 @@ def check_late_writes(task: Task) -> None:
         a, b = task.args[first], task.args[second]
         if a is not b and storage_of(a) is storage_of(b) and overlap(a, b):
             raise error("RL0634", first=first, second=second)
+
+
+def check_quiet_moves(task: Task) -> None:
+    """Refuse an argument whose history stays that of a geometry which it loses, where another has a
+    gradient as a view of it: the history of that depends on when the function uses it."""
+    used = [task.args[place] for place in task.facts.differentiated]
+    for argument, entry in zip(task.args, task.facts.inputs, strict=True):
+        if any(entry.quiet_moves) and any([view._base is argument for view in used]):
+            raise error("RL0631", shape=tuple(argument.shape))
 
 
 def take_geometry(target: Tensor, form: Tensor, quiet: bool) -> None:

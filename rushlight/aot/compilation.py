@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.arguments import Bases, Duplicates, check_late_writes
+from rushlight.aot.arguments import Bases, Duplicates, check_late_writes, check_quiet_moves
 from rushlight.aot.checking import check_backward, check_facts, check_forward, check_joint
 from rushlight.aot.joint import (
     Decompositions,
@@ -175,6 +175,7 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
                 wrappers.append(found)
                 graphs = trace_graphs(task, options, training)
             check_late_writes(task)
+            check_quiet_moves(task)
             last = Epilogue.behind(wrappers, task.facts, Sizes.of(task.fakes))
             return Traced([*wrappers, last], task.facts, *graphs)
         finally:

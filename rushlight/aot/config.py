@@ -25,4 +25,5 @@ functionalize_rng_ops = False
 patch = patcher(
     __name__,
     held={"functionalize_rng_ops": "Random ops draw from the generator when the graph runs."},
+    tuning={"donated_buffer": True},
 )

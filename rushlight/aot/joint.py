@@ -490,6 +490,7 @@ def trace_joint(
                 forward_tokens, backward_tokens = list(mode.tokens.values()), []
         keep_effects_late(builder.recorder.graph, last)
         facts.written_in_backward = watch.written(facts)
+        facts.differentiated = [place for place, g in enumerate(gradients) if g is not None]
         forward = watch.results(facts)
         backward = [value_of(value) for value in gradients]
         facts.result_layouts = layouts_of(forward)

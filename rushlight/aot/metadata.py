@@ -14,7 +14,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from rushlight.aot.subclasses import Layout, flatten, has_subclass, layouts_of, map_parts
+from rushlight.aot.subclasses import (
+    Layout,
+    as_tangent,
+    flatten,
+    has_subclass,
+    layouts_of,
+    map_parts,
+)
 from rushlight.autograd.function import BackwardCFunction
 from rushlight.base.errors import error
 from rushlight.core.extras import ViewInfo
@@ -148,8 +155,8 @@ class OutputFacts:
     is_view: bool = False
     # The chain leads from the input as it was given, which the function gave another geometry.
     from_start: bool = False
-    # An earlier output that is another tensor over the same elements: the graph may give one.
-    twin: int | None = None
+    # Earlier outputs that are other tensors over the same elements: the graph may give one.
+    twins: tuple[int, ...] = ()
     # A view of a wrapper, whose chain nobody knows, that was begun without grad mode.
     is_unseen: bool = False
 
@@ -174,6 +181,8 @@ class Facts:
     returned_inputs: list[int] = field(default_factory=list)
     # Inputs that the backward writes; known once the joint graph is traced.
     written_in_backward: list[int] = field(default_factory=list)
+    # Inputs that the backward has a gradient for; known once the joint graph is traced.
+    differentiated: list[int] = field(default_factory=list)
     # How results of the forward, tangents and gradients are made of the graphs' plain tensors;
     # None where they are plain. Known once graphs are traced.
     result_layouts: list[Layout] | None = None
@@ -366,10 +375,9 @@ def check_subclasses(args: Sequence[Any], facts: Facts) -> None:
 
 
 def tangent_like(value: Any) -> Any:
-    """A fake tensor of a forward output's sizes, contiguous as `runtime.tangent` makes it, without
-    history."""
+    """A fake tensor of a forward output's sizes, as `runtime.tangent` makes it, without history."""
     found = value_of(value)
-    return found.detach().contiguous() if isinstance(found, Tensor) else found
+    return as_tangent(found.detach()) if isinstance(found, Tensor) else found
 
 
 def geometry_of(value: object) -> Geometry | None:
@@ -542,7 +550,7 @@ class Classifier:
                     kind is OutputKind.ALIAS_OF_INPUT and is_no_view(value, chain),
                     value._is_view(),
                     kind is OutputKind.ALIAS_OF_INPUT and self.is_from_start(value, base or 0),
-                    self.twin_before(value, position) if kind is OutputKind.FRESH else None,
+                    self.twins_before(value, position) if kind is OutputKind.FRESH else (),
                     is_unseen=chain is None and is_begun_quietly(value),
                 )
             )  # fmt: skip
@@ -631,10 +639,10 @@ class Classifier:
             self.bases.append(base)
         return OutputKind.ALIAS_OF_BASE, place, chain
 
-    def twin_before(self, value: FunctionalTensor, position: int) -> int | None:
-        if value.requires_grad:
-            return None
-        return next((place for _, place in self.twins(value) if place < position), None)
+    def twins_before(self, value: FunctionalTensor, position: int) -> tuple[int, ...]:
+        if value.grad_fn is not None:
+            return ()
+        return tuple([place for _, place in self.twins(value) if place < position])
 
     def twins(self, value: FunctionalTensor) -> list[tuple[Tensor, int]]:
         """Other outputs over the same memory with the same geometry."""

@@ -30,7 +30,7 @@ from rushlight.aot.metadata import (
     has_symbols,
 )
 from rushlight.aot.sizes import Sizes, with_numbers
-from rushlight.aot.subclasses import Layout, flatten, layout_of, wrap_all
+from rushlight.aot.subclasses import Layout, as_tangent, flatten, layout_of, wrap_all
 from rushlight.aot.wrappers import Wrapper
 from rushlight.autograd.function import BackwardCFunction, Function
 from rushlight.autograd.programs import GraphCall
@@ -44,6 +44,7 @@ from rushlight.core.node import SavedTensor, new_saved
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.fx.graph_module import GraphModule, boxed_forward, has_hooks, report_error
+from rushlight.opset import functions
 from rushlight.symbolic.numbers import IntLike
 
 __all__ = ["Boxed", "Epilogue", "TrainingRun", "boxed", "make_boxed_func", "unrecorded"]
@@ -455,7 +456,7 @@ def tangent(grad: Tensor | None, shape: Likeness) -> Any:
 
         sizes, dtype, place = shape
         return find_overload("aten", "zeros", "default")(sizes, dtype=dtype, device=place)
-    return grad.contiguous()
+    return as_tangent(grad)
 
 
 # -- epilogue --------------------------------------------------------------------------------------
@@ -482,10 +483,7 @@ class Epilogue(Wrapper):
         chains = [*[e.chain or () for e in facts.outputs], *[e.moves for e in facts.inputs]]
         self.has_symbols = any([has_symbols(step.args) for chain in chains for step in chain])
         self.rebuilt = any(
-            [
-                e.rebuilt or e.first is not None or e.twin is not None or e.is_quiet
-                for e in facts.outputs
-            ]
+            [e.rebuilt or e.first is not None or e.twins or e.is_quiet for e in facts.outputs]
         )
         # Outputs that are no views, though the graph may compute them as views.
         self.own = [
@@ -696,6 +694,10 @@ def rebuild_all(
             )
         elif entry.kind is OutputKind.ALIAS_OF_BASE:
             found[place] = rebuild(bases[entry.base or 0], outputs[place], entry)
+    for place, entry in enumerate(facts.outputs):
+        if entry.first is None and any([found[place] is found[twin] for twin in entry.twins]):
+            found[place] = found[place].data
+    for place, entry in enumerate(facts.outputs):
         if entry.is_quiet and not entry.rebuilt and entry.first is None:
             found[place].requires_grad_()
     for place, entry in enumerate(facts.outputs):
@@ -704,8 +706,6 @@ def rebuild_all(
     for place, entry in enumerate(facts.outputs):
         if entry.first is not None:
             found[place] = found[entry.first]
-        elif entry.twin is not None and found[place] is found[entry.twin]:
-            found[place] = found[place].data
     return found
 
 
@@ -745,7 +745,6 @@ def rebuild(
         if entry.is_view and base.requires_grad and not entry.requires_grad:
             # A view of something detached.
             base = base.detach()
-        offset = graph_output.storage_offset()
         # The graph's output is a view of the value that was written, which is dense.
         is_plain = base.is_contiguous() and base.storage_offset() == 0
         is_unknown = any([has_symbols(step.args) for step in entry.chain or ()])
@@ -753,9 +752,7 @@ def rebuild(
             raise error("RL0630", shape=tuple(base.shape), strides=strides_of(base))
         quiet = entry.is_quiet or entry.is_unseen or any([s.quiet for s in entry.chain or ()])
         with changed(grad=LOCAL.state.grad and not quiet):
-            made = base.as_strided(sizes_of(graph_output), strides_of(graph_output), offset)
-        if made._dtype is not graph_output._dtype:
-            made = made.view(graph_output._dtype)
+            made = strided_like(base, graph_output)
         if quiet and made.requires_grad and not entry.is_quiet:
             # A view with grad mode of what was made without: its history begins there.
             made = made.view(sizes_of(made))
@@ -766,6 +763,26 @@ def rebuild(
     if entry.requires_grad and not made.requires_grad:
         return made.requires_grad_(True)
     return made
+
+
+def strided_like(base: Any, graph_output: Tensor) -> Any:
+    """The view of `base` by the strides of a graph's output, in the elements that this has."""
+    sizes, strides = sizes_of(graph_output), strides_of(graph_output)
+    offset, dtype = graph_output.storage_offset(), graph_output._dtype
+    if dtype is base._dtype:
+        made = base.as_strided(sizes, strides, offset)
+    elif dtype.is_complex and dtype.to_real() is base._dtype:
+        steps = (*[2 * step for step in strides], 1)
+        made = functions.view_as_complex(base.as_strided((*sizes, 2), steps, 2 * offset))
+    elif base.is_complex() and base._dtype.to_real() is dtype:
+        made = functions.view_as_real(base.conj() if base.is_conj() else base)
+        made = made.as_strided(sizes, strides, offset)
+    else:
+        made = base.view(dtype).as_strided(sizes, strides, offset)
+    wanted, found = next(iter(flatten(graph_output))), next(iter(flatten(made)))
+    if wanted.is_conj() is not found.is_conj():
+        made = made.conj()
+    return made if wanted.is_neg() is found.is_neg() else made._neg_view()
 
 
 def replayed(

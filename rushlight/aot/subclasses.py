@@ -43,6 +43,19 @@ def flatten(value: Any) -> Iterator[Any]:
         yield value
 
 
+def as_tangent(grad: Any) -> Any:
+    """A gradient as backward graphs take it: contiguous, with no numbers that are conjugated or
+    negated lazily, which a graph that was traced with others would take for plain ones."""
+    dense = grad.contiguous()
+    if dense._unusual is None or not any([is_lazy(part) for part in flatten(dense)]):
+        return dense
+    return map_parts(dense, lambda part: part.resolve_conj().resolve_neg())
+
+
+def is_lazy(part: Any) -> bool:
+    return isinstance(part, Tensor) and (part.is_conj() or part.is_neg())
+
+
 @dataclass(frozen=True)
 class Layout:
     """How one value is put together; `cls` is None for what is taken as it is."""

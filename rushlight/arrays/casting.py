@@ -14,7 +14,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import ports
 from rushlight.core.dtype import COMPLEX, FLOAT, INTEGER, dtype
 
-__all__ = ["cast", "fill_number", "integer_bounds"]
+__all__ = ["cast", "fill_number", "held_number", "integer_bounds"]
 
 PAIR = dtypes.complex32
 HALVES = frozenset((dtypes.float16, dtypes.bfloat16))
@@ -73,6 +73,10 @@ CPP_NAMES = {
     "int32": "int",
 }
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+LARGEST_HALVES = {
+    dtypes.float16: (float(dtypes.finfo(dtypes.float16).max), "c10::Half"),
+    dtypes.bfloat16: (float(dtypes.finfo(dtypes.bfloat16).max), "c10::BFloat16"),
+}
 
 
 def cpp_name(dtype: dtype) -> str:
@@ -101,11 +105,23 @@ def fill_number(value: Any, dtype: dtype) -> Any:
             raise overflow("float")
         return value
     assert dtype.category == INTEGER
-    if isinstance(value, float) and (value != value or value in (np.inf, -np.inf)):
+    low, high = integer_bounds(dtype)
+    if isinstance(value, float) and not low <= value <= high:
         raise overflow(cpp_name(dtype))
     number = int(value)
-    low, high = integer_bounds(dtype)
-    # torch: a negative number may wrap into an unsigned type of which it fits the width.
+    # torch: a negative integer may wrap into an unsigned type of which it fits the width.
     if number > high or number < (low or -high):
         raise overflow(cpp_name(dtype))
     return number if number >= low else number + high + 1
+
+
+def held_number(value: Any, dtype: dtype, count: int = 2) -> Any:
+    """As `fill_number`; a number beyond those of a half type does not fit either.
+
+    torch: it becomes infinite where it is assigned, which is how one element alone is filled.
+    """
+    if count > 1 and dtype in LARGEST_HALVES and isinstance(value, (int, float)):
+        largest, name = LARGEST_HALVES[dtype]
+        if largest < abs(value) < np.inf:
+            raise overflow(name)
+    return fill_number(value, dtype)

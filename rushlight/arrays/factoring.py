@@ -181,7 +181,10 @@ def cholesky(array: Any) -> tuple[Any, Any]:
     there stands beside the untouched rest."""
     batch = array.shape[:-2]
     try:
-        return np.linalg.cholesky(array), np.zeros(batch, np.int32)
+        found = np.linalg.cholesky(array)
+        # Not every LAPACK sees that a nan is not positive.
+        if not np.isnan(np.diagonal(found, 0, -2, -1)).any():
+            return found, np.zeros(batch, np.int32)
     except np.linalg.LinAlgError:
         pass
     work = np.tril(stacked(array))

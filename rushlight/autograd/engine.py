@@ -18,6 +18,7 @@ from heapq import heappop, heappush, heappushpop
 from sys import getrefcount
 from typing import Any
 
+from rushlight.autograd.nodehooks import check_posthook, put_replaced, told, told_places
 from rushlight.core import geometry
 from rushlight.core.dispatch import QUIET, dispatches
 from rushlight.core.node import (
@@ -384,7 +385,7 @@ def run_ready(task: GraphTask, state: ThreadState) -> None:  # noqa: C901 - a ca
                     or value._dtype is not meta[1]
                     or value._unusual is not None
                     or value._array.shape != meta[0]
-                ):
+                ) and not (type(value) in QUIET and has_meta(value, meta)):
                     value = validate(value, following, number, node, position)
                 if len(metas) != 1 or following in buffers:
                     deliver(task, following, number, value)
@@ -533,10 +534,11 @@ def evaluate_node(task: GraphTask, node: Any, grads: list[Any], state: ThreadSta
         return None
     hooks = node.node_hooks
     if hooks is not None and hooks.pre:
+        places = told_places(node)
         for hook in list(hooks.pre.values()):
-            replaced = with_user_code(state, hook, tuple(grads))
+            replaced = with_user_code(state, hook, told(grads, places))
             if replaced is not None:
-                grads[:] = check_prehook(replaced, grads)
+                put_replaced(grads, replaced, places)
             replaced = None
     if is_leaf:
         if state.profiler is not None:
@@ -554,7 +556,7 @@ def evaluate_node(task: GraphTask, node: Any, grads: list[Any], state: ThreadSta
     # Hooks of saved tensors may have put some on the node; torch: those are not told its inputs.
     hooks = node.node_hooks
     if hooks is not None and hooks.post:
-        given = tuple(grads) if has_posts else ()
+        given = told(grads, told_places(node)) if has_posts else ()
         for hook in list(hooks.post.values()):
             replaced = with_user_code(state, hook, results, given)
             if replaced is not None:
@@ -649,32 +651,6 @@ def retain(ref: Any, grad: Any) -> None:
         state.grad = grad.clone() if not LOCAL.state.grad else grad
     else:
         state.grad = state.grad + grad
-
-
-def check_prehook(replaced: Any, grads: list[Any]) -> list[Any]:
-    if not isinstance(replaced, tuple):
-        if isinstance(replaced, Tensor) and len(grads) == 1:
-            return [replaced]
-        raise TypeError(f"expected tuple, but hook returned '{type(replaced).__name__}'")
-    if len(replaced) != len(grads):
-        raise RuntimeError(
-            f"hook has returned an incorrect number of values (got {len(replaced)}, but expected "
-            f"{len(grads)})"
-        )
-    return list(replaced)
-
-
-def check_posthook(replaced: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
-    if isinstance(replaced, Tensor) and len(results) == 1:
-        return (replaced,)
-    if not isinstance(replaced, tuple):
-        raise TypeError(f"expected tuple, but hook returned '{type(replaced).__name__}'")
-    if len(replaced) != len(results):
-        raise RuntimeError(
-            f"hook has returned an incorrect number of values (got {len(replaced)}, but expected "
-            f"{len(results)})"
-        )
-    return replaced
 
 
 # -- leaves ---------------------------------------------------------------------------------------

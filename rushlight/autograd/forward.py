@@ -107,6 +107,18 @@ def both_are_fresh(first: Any, second: Any) -> bool:
         if first._level != second._level or first._axis != second._axis:
             return False
         first, second = first._value, second._value
+    if type(first) is BatchedTensor and type(second) is Tensor:
+        # Samples of a contiguous tensor that lie one after the other.
+        values = first._value
+        return (
+            not first._axis
+            and type(values) is Tensor
+            and values._unusual is None is second._unusual
+            and values._is_contiguous
+            and second._is_contiguous
+            and second._view is None is second._storage
+            and values._array.shape[1:] == second._array.shape
+        )
     return (
         type(first) is Tensor is type(second)
         and first._unusual is None is second._unusual
@@ -163,8 +175,9 @@ def set_tangent(tensor: Any, tangent: Any) -> None:
 
 def place_level_tangent(tensor: Any, tangent: Any) -> None:
     """A later write in place may differ between samples wherever the value does."""
-    if hidden_levels(tensor._value) - hidden_levels(tangent):
-        tangent = functions.zeros_like(tensor._value) + tangent
+    value = tensor._value
+    if isinstance(value, HIDING) and hidden_levels(value) - hidden_levels(tangent):
+        tangent = functions.zeros_like(value) + tangent
     place_tangent(tensor, tangent)
 
 
@@ -248,22 +261,28 @@ def push(op: Any, args: tuple[Any, ...], result: Any) -> None:
     for name in rule.inputs:
         value = args[names.index(name)]
         if isinstance(value, (list, tuple)):
-            tangents[name] = [tangent_of(item) for item in value]
-            given += tangents[name]
+            found = tangents[name] = [tangent_of(item) for item in value]
+            given += [tangent for tangent in found if tangent is not None]
         else:
-            tangents[name] = tangent_of(value)
-            given.append(tangents[name])
-    given = [tangent for tangent in given if tangent is not None]
-    if not given or not any([differentiable(output) for output in leaves((result,))]):
+            tangent = tangents[name] = tangent_of(value)
+            if tangent is not None:
+                given.append(tangent)
+    is_one = isinstance(result, Tensor)
+    outputs = (result,) if is_one else leaves((result,))
+    if not given or not any([differentiable(output) for output in outputs]):
         return
     source = op if op.functional is None else op.functional
-    values = dict(zip(names, [lowered(value) for value in args], strict=True))
+    # Numbers and the like are what they are at every level.
+    values = {
+        name: lowered(value) if isinstance(value, (Tensor, list, tuple)) else value
+        for name, value in zip(names, args, strict=True)
+    }
     produced = compute(source, rule, values, tangents, lowered(result))
     if op.replayed_as is not None:
         keep_tangent(result, produced)
     elif op.mutated_positions:
         write_tangent(result, produced, given)
-    elif isinstance(result, Tensor):
+    elif is_one:
         store(op, result, produced, given)
     else:
         for output, tangent in zip(result, produced, strict=True):
@@ -370,8 +389,10 @@ def derive(
     """A call's tangents, by whatever form its rule has."""
     outputs = (result,) if isinstance(result, Tensor) else tuple(result)
     is_real = not any(
-        isinstance(value, Tensor) and value._dtype.is_complex
-        for value in (*values.values(), *outputs)
+        [
+            isinstance(value, Tensor) and value._dtype.is_complex
+            for value in (*values.values(), *outputs)
+        ]
     )
     if jvp == "elementwise" and is_real and not rule.joint:
         return elementwise(op, rule, values, tangents, outputs)

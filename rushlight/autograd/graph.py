@@ -110,6 +110,16 @@ def saved_tensors_hooks_enabled() -> bool:
     return LOCAL.state.saved_hooks_disabled is None
 
 
+def forbid_saved_tensors_hooks(message: str) -> None:
+    """From here on `saved_tensors_hooks` may not be entered: RuntimeError(message)."""
+    LOCAL.state.saved_hooks_disabled = message
+
+
+def allow_saved_tensors_hooks() -> None:
+    """From here on `saved_tensors_hooks` may be entered."""
+    LOCAL.state.saved_hooks_disabled = None
+
+
 class disable_saved_tensors_hooks:
     """Inside, entering `saved_tensors_hooks` raises RuntimeError(error_message)."""
 

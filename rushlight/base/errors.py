@@ -47,6 +47,16 @@ class MissingExtra(ImportError):
         super().__init__(message(self.code, module=module, extra=extra), name=module)
 
 
+class OldExtra(MissingExtra):
+    """An optional package is installed, of a version that is too old."""
+
+    def __init__(self, module: str, extra: str, found: str, needed: str) -> None:
+        self.code = "RL0008"
+        self.extra = extra
+        text = message(self.code, module=module, extra=extra, found=found, needed=needed)
+        ImportError.__init__(self, text, name=module)
+
+
 class LinAlgError(RuntimeError):
     """A matrix for which the requested factorisation or solution does not exist."""
 

@@ -18,6 +18,11 @@ EXPORT_REASONS: dict[str, Reason] = {
         "Only parameters, buffers and inputs of the call have new values after a call.",
         "Register the tensor with register_buffer().",
     ),
+    "RL1504": Reason(
+        "The program does not say how the module {path!r} is called, so that no other can be",
+        "Programs keep the arguments and results of the modules that export was told to preserve.",
+        "Export with preserve_module_call_signature=({path!r},).",
+    ),
     "RL1530": Reason(
         "Attempted to add {other} to {name}, where an integer was expected. "
         "(Only increasing linear operations with integer coefficients are supported.)",

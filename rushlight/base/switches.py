@@ -2,7 +2,8 @@
 
 A config module lists its switches as assignments and ends with `patch = patcher(__name__)`.
 Invariant: a switch that can be set has a reader. Names that are no switch are refused, and so are
-other values for torch's switches whose value is held here.
+other values for torch's switches whose value is held here. The one exception is tuning: how torch's
+own machinery goes about its work. No result depends on it, programs set it, nothing reads it here.
 """
 
 from __future__ import annotations
@@ -22,9 +23,15 @@ DEFAULTS: dict[str, dict[str, Any]] = {}
 
 
 class SwitchModule(ModuleType):
-    """A module of switches. `held` maps those that cannot change to what to do instead."""
+    """A module of switches. `held` maps those that cannot change to what to do instead; `tuning`
+    names those that nothing reads."""
 
     held: Mapping[str, str]
+    tuning: frozenset[str]
+
+    def __init__(self, name: str, values: Mapping[str, object]) -> None:
+        super().__init__(name)
+        self.__dict__.update(values, held={}, tuning=frozenset(values))
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("__"):
@@ -37,9 +44,13 @@ class SwitchModule(ModuleType):
         super().__setattr__(name, value)
 
 
-def patcher(module: str, held: Mapping[str, str] | None = None) -> Callable[..., Patch]:
+def patcher(
+    module: str,
+    held: Mapping[str, str] | None = None,
+    tuning: Mapping[str, object] | None = None,
+) -> Callable[..., Patch]:
     """`patch(name=value)`, `patch("name", value)` or `patch({...})` for a module's switches, which
-    become attributes that refuse what they cannot be."""
+    become attributes that refuse what they cannot be. A mapping within `tuning` is a group."""
     switches_of = sys.modules[module]
     DEFAULTS[module] = {
         name: value
@@ -49,6 +60,10 @@ def patcher(module: str, held: Mapping[str, str] | None = None) -> Callable[...,
         and not name.isupper()
     }
     switches_of.__dict__["held"] = dict(held or {})
+    switches_of.__dict__["tuning"] = frozenset(tuning or {})
+    for name, value in (tuning or {}).items():
+        group = SwitchModule(f"{module}.{name}", value) if isinstance(value, Mapping) else value
+        switches_of.__dict__[name] = group
     switches_of.__class__ = SwitchModule
 
     def patch(changes: Any = None, value: Any = None, **switches: Any) -> Patch:

@@ -199,6 +199,9 @@ class Attributes(Tracing):
         for base in mro[mro.index(v.cls) + 1 :]:
             if name in base.__dict__:
                 source = const(base).attr(name)
+                if self.world.is_library(base):
+                    # Methods of the library's are made when they are first asked for.
+                    getattr(base, name)
                 return self.bind(base.__dict__[name], v.owner, cls, source)
         raise raise_user(AttributeError, f"'super' object has no attribute '{name}'")
 

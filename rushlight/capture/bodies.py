@@ -1,4 +1,4 @@
-"""Functions that take functions: transforms, `cond` and checkpoints in captured code.
+"""Functions that take functions: transforms and nested regions in captured code.
 
 The function is captured into a graph of its own, whose inputs are the tensors it is given and what
 it uses of the outside. The call is one node of the graph around it, which runs the transform on the
@@ -8,17 +8,15 @@ body when the graph runs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from rushlight.autograd.checkpoint import checkpoint
 from rushlight.capture.function import graph_module
 from rushlight.capture.outcomes import Break
-from rushlight.capture.recording import EXAMPLE, Recording
-from rushlight.capture.values import Const, Dict, Lazy, Obj, Seq, Tensor, Transformed
+from rushlight.capture.recording import Recording, examples_of
+from rushlight.capture.values import Dict, Lazy, Obj, Seq, Tensor, Transformed
 from rushlight.func import derivatives
 from rushlight.func.vmap import vmap
-from rushlight.higher_order.cond import cond
 
 __all__ = ["TRANSFORMS", "apply", "special"]
 
@@ -29,7 +27,7 @@ class Body:
     def __init__(self, t: Any, f: Any, args: list[Any], examples: list[Any]) -> None:
         self.t = t
         outer, effects = t.recording, len(t.effects)
-        body = self.recording = t.recording = Recording(t.stack_trace)
+        body = self.recording = t.recording = t.body(outer)
         inputs = [
             Tensor(example, body.add_input(f"arg_{number}", example))
             for number, example in enumerate(examples)
@@ -44,6 +42,8 @@ class Body:
             raise Break("side effect in a function that is transformed")
         self.outputs: list[Any] = []
         self.shape = self.flattened(self.result)
+        # Whether the graph gives its only result as it is, not in a tuple.
+        self.gives_one = False
 
     def flattened(self, v: Any) -> Any:
         """The structure of a result, with numbers in the place of its tensors."""
@@ -60,15 +60,12 @@ class Body:
     def uses(self, nodes: list[Any]) -> None:
         """Take what another body uses as inputs too, in the same order."""
         body = self.recording
-        inputs = [body.lift(node) for node in nodes]
-        order = [*body.inputs[: self.count], *inputs]
-        for before, node in itertools.pairwise(order):
-            before.append(node)
-        body.inputs = order
+        body.reorder([*body.inputs[: self.count], *[body.lift(node) for node in nodes]])
 
     def module(self) -> Any:
         body = self.recording
-        body.graph.output(tuple(body.lift(self.t.node(v)) for v in self.outputs))
+        nodes = [body.lift(self.t.node(v)) for v in self.outputs]
+        body.graph.output(nodes[0] if self.gives_one else tuple(nodes))
         return graph_module(body)
 
 
@@ -133,23 +130,33 @@ def numbered(layout: Any, numbers: Iterator[int]) -> Any:
     return type(layout)([numbered(part, numbers) for part in layout])
 
 
-def emit(t: Any, target: Any, bodies: list[Body], before: list[Any], tensors: list[Any]) -> Any:
-    """The result of `target(*before, *modules, tensors, what the bodies use)`."""
+def add_call(
+    t: Any,
+    target: Any,
+    bodies: list[tuple[str, Any]],
+    arguments: Callable[..., tuple[Any, ...]],
+    options: dict[str, Any],
+) -> Any:
+    """The result of a call of `target` in the graph. Bodies are named; `arguments` gives those of
+    the call from the nodes of their graphs."""
     outer: Recording = t.recording
-    used = list({node: None for body in bodies for node in body.recording.lifted})
-    nodes = [t.node(v) for v in tensors]
-    modules = []
-    for body in bodies:
-        body.uses(used)
-        name = f"body_{t.world.bodies}"
-        t.world.bodies += 1
-        modules.append(outer.add_attribute(name, body.module()))
-    examples = [node.meta[EXAMPLE] for node in modules]
-    given = [[node.meta[EXAMPLE] for node in group] for group in (nodes, used)]
-    plain = [x.meta[EXAMPLE] if hasattr(x, "meta") else x for x in before]
-    example = t.world.run("call_function", target, [*plain, *examples, *given], {}, t.modes)
-    node = outer.add("call_function", target, [*before, *modules, nodes, used], {}, example)
+    graphs = []
+    for name, body in bodies:
+        number = t.world.bodies[name]
+        t.world.bodies[name] += 1
+        graphs.append(outer.add_attribute(f"{name}_{number}", body.module()))
+    given = arguments(*graphs)
+    example = t.world.run("call_function", target, examples_of(given), options, t.modes)
+    node = outer.add("call_function", target, given, options, example)
     return t.outputs(node, example)
+
+
+def emit(t: Any, target: Any, body: Body, before: list[Any], tensors: list[Any]) -> Any:
+    """The result of `target(*before, module, tensors, what the body uses)`."""
+    used = list(body.recording.lifted)
+    body.uses(used)
+    nodes = [t.node(v) for v in tensors]
+    return add_call(t, target, [("body", body)], lambda graph: (*before, graph, nodes, used), {})
 
 
 def as_function(body: Any, used: list[Any], shape: Any) -> Any:
@@ -214,10 +221,6 @@ def special(t: Any, found: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return apply_jvp(t, args, kwargs)
     if f is derivatives.vjp:
         return apply_vjp(t, args, kwargs)
-    if f is cond:
-        return apply_cond(t, *args, **kwargs)
-    if f is checkpoint:
-        return apply_checkpoint(t, args, kwargs)
     return None
 
 
@@ -255,7 +258,7 @@ def apply(t: Any, f: Transformed, args: list[Any], kwargs: dict[str, Any]) -> An
         raise Break(f"{name} of random numbers")
     result = shape_of_result(name, options, layout, body.shape)
     before = [name, options, (layout, body.shape, result)]
-    found = emit(t, run_transform, [body], before, tensors)
+    found = emit(t, run_transform, body, before, tensors)
     return found if isinstance(result, int) else restored(result, found.items)
 
 
@@ -320,7 +323,7 @@ def apply_jvp(t: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise Break("jvp with options")
     primals, tangents = (tensors_in(t, a) for a in args[1:])
     body = Body(t, args[0], t.iterate(args[1]), [v.example for v in primals])
-    return emit(t, run_jvp, [body], [body.shape], [*primals, *tangents])
+    return emit(t, run_jvp, body, [body.shape], [*primals, *tangents])
 
 
 def apply_vjp(t: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -337,36 +340,11 @@ def apply_vjp(t: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     def pull(cotangents: Any) -> Any:
         given = tensors_in(t, cotangents)
         before = [body.shape, len(primals)]
-        return emit(t, run_pullback, [body], before, [*primals, *given])
+        return emit(t, run_pullback, body, before, [*primals, *given])
 
     pullback = Transformed(derivatives.vjp, f, [], {}, t.position)
     pullback.made = pull
     return Seq(tuple, [result, pullback])
-
-
-# -- control flow and checkpoints ------------------------------------------------------------------
-
-
-def run_cond(
-    pred: Any, if_true: Any, if_false: Any, tensors: list[Any], used: list[Any]
-) -> tuple[Any, ...]:
-    found: tuple[Any, ...] = cond(pred, if_true, if_false, (*tensors, *used))
-    return found
-
-
-def apply_cond(t: Any, pred: Any, true_fn: Any, false_fn: Any, operands: Any = None) -> Any:
-    pred = t.real(pred)
-    args = t.iterate(operands) if operands is not None else []
-    if isinstance(pred, Const):
-        return t.call(true_fn if pred.value else false_fn, args, {})
-    if not isinstance(pred, Tensor):
-        raise Break("cond of something that is no tensor")
-    tensors = [x for a in args for x in tensors_in(t, a)]
-    bodies = [Body(t, f, args, [v.example for v in tensors]) for f in (true_fn, false_fn)]
-    if bodies[0].shape != bodies[1].shape:
-        raise Break("cond of branches with different results")
-    found = emit(t, run_cond, bodies, [t.node(pred)], tensors)
-    return restored(bodies[0].shape, found.items)
 
 
 def restored(shape: Any, items: list[Any]) -> Any:
@@ -376,13 +354,6 @@ def restored(shape: Any, items: list[Any]) -> Any:
     if isinstance(shape, dict):
         return Dict({key: restored(part, items) for key, part in shape.items()})
     return Seq(type(shape), [restored(part, items) for part in shape])
-
-
-def run_checkpoint(
-    options: dict[str, Any], body: Any, tensors: list[Any], used: list[Any]
-) -> tuple[Any, ...]:
-    found: tuple[Any, ...] = checkpoint(body, *tensors, *used, **options)
-    return found
 
 
 def run_region(body: Any, tensors: list[Any], used: list[Any]) -> Any:
@@ -395,18 +366,5 @@ def apply_region(t: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any
         raise Break("nested_compile_region with keyword arguments")
     tensors = [x for a in args for x in tensors_in(t, a)]
     body = Body(t, t.lift(f), args, [v.example for v in tensors])
-    found = emit(t, run_region, [body], [], tensors)
-    return restored(body.shape, found.items)
-
-
-def apply_checkpoint(t: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    options = {key: t.python(v) for key, v in kwargs.items()}
-    if options.get("use_reentrant") is not False or set(options) - {
-        "use_reentrant", "preserve_rng_state", "determinism_check", "debug",
-    }:  # fmt: skip
-        raise Break("checkpoint with options")
-    f, *given = args
-    tensors = [x for a in given for x in tensors_in(t, a)]
-    body = Body(t, f, given, [v.example for v in tensors])
-    found = emit(t, run_checkpoint, [body], [options], tensors)
+    found = emit(t, run_region, body, [], tensors)
     return restored(body.shape, found.items)

@@ -18,7 +18,7 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from rushlight.base import errors, logs
 from rushlight.base.callthrough import watched
@@ -48,7 +48,7 @@ from rushlight.capture.tracer import Guard
 from rushlight.capture.values import NULL, Cell, Handled, Lazy
 from rushlight.capture.world import World
 
-__all__ = ["Capture", "CompiledCode", "Options", "forget_counts"]
+__all__ = ["Capture", "CompiledCode", "GuardFail", "Options", "forget_counts"]
 
 MAX_RESTARTS = 24
 UNFORESEEN = (LookupError, TypeError, ValueError, AttributeError)
@@ -102,12 +102,21 @@ def drive(result: Any) -> Any:
     return result
 
 
+class GuardFail(NamedTuple):
+    """Why the newest code of a function does not fit a call."""
+
+    reason: str
+    orig_code: types.CodeType
+
+
 class Options:
     """What a capture is asked to do. `limit` gives how many entries a code object may have, `total`
     how many in all captures, `fails_at_limit` whether more is an error, `fails_again` whether a
     second one is. `learns` says whether numbers and sizes that change become symbols,
     `keeps_numbers` whether integers do not, and `keeps_floats` whether floats do not,
-    `starts_dynamic` whether they are symbols from the start where `dynamic` leaves that open."""
+    `starts_dynamic` whether they are symbols from the start where `dynamic` leaves that open.
+    `captures_numbers` and `captures_sizes` say whether numbers of tensors, and sizes that only data
+    tell, are part of graphs though those may break."""
 
     def __init__(self, *, fullgraph: bool = False, dynamic: bool | None = None) -> None:
         self.fullgraph = fullgraph
@@ -118,8 +127,14 @@ class Options:
         self.fails_again: Callable[[], bool] = lambda: False
         self.keeps_numbers: Callable[[], bool] = lambda: False
         self.keeps_floats: Callable[[], bool] = lambda: False
+        self.captures_numbers: Callable[[], bool] = lambda: False
+        self.captures_sizes: Callable[[], bool] = lambda: False
         self.learns: Callable[[], bool] = lambda: True
         self.starts_dynamic: Callable[[], bool] = lambda: False
+        # Gets what a function that was captured to its end gives, before code is made of it.
+        self.on_result: Callable[[Tracer, Any, dict[str, Any]], None] | None = None
+        # Told of each call that what is there does not fit.
+        self.on_miss: Callable[[GuardFail], Any] | None = None
 
     def is_all_dynamic(self) -> bool:
         """Whether sizes are symbols from the start."""
@@ -459,6 +474,8 @@ class CompiledCode:
         if self.entries and self.capture.options.fails_again():
             missed = self.why_last_missed(values)
             raise errors.error("RL0822", RecompileError, name=self.code.co_qualname, missed=missed)
+        if self.entries and self.capture.options.on_miss is not None:
+            self.capture.options.on_miss(GuardFail(self.why_last_missed(values), self.code))
         for guards in self.guards:
             self.learn(guards, scope)
         counters["frames"]["total"] += 1
@@ -545,7 +562,8 @@ class CompiledCode:
             options = self.capture.options
             t.assume_dynamic = options.is_all_dynamic()
             t.keeps_numbers = options.keeps_numbers()
-            world.captures_data = options.fullgraph
+            world.captures_numbers = options.fullgraph or options.captures_numbers()
+            world.captures_sizes = options.fullgraph or options.captures_sizes()
             try:
                 return self.attempt(t, values, cells, scope, stop)
             except Abandon as error:
@@ -600,6 +618,8 @@ class CompiledCode:
                 raise NeedBreak(t.position, f"user exception {name}") from error
             t.position += 1
             if done is not None:
+                if self.capture.options.on_result is not None:
+                    self.capture.options.on_result(t, done, scope)
                 return self.emit(t, scope, functools.partial(Emitter.rebuild, v=done))
 
     def wrap_cell(

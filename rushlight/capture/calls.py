@@ -114,9 +114,7 @@ class Tracer(Operators):
             return self.call(self.lift(marks.SUBSTITUTES[value]), args, kwargs)
         if is_known_kind and value in marks.CONSTANT:
             named = {key: self.at_hand(v) for key, v in kwargs.items()}
-            found = self.fold(functools.partial(value, **named), *map(self.at_hand, args))
-            is_tensor = isinstance(found, Obj) and self.world.is_tensor(found.value)
-            return self.wrap(found.value, const(found.value)) if is_tensor else found
+            return self.kept(self.fold(functools.partial(value, **named), *map(self.at_hand, args)))
         special = self.world.special(self, f, args, kwargs)
         if special is not None:
             return special
@@ -135,6 +133,16 @@ class Tracer(Operators):
         if isinstance(value, type):
             return self.construct(value, args, kwargs)
         return self.call_other(f, value, args, kwargs)
+
+    def kept(self, v: Any) -> Any:
+        """A result that is assumed, with its tensors as inputs of the graph."""
+        if isinstance(v, Obj) and self.world.is_tensor(v.value):
+            return self.wrap(v.value, const(v.value))
+        if isinstance(v, Seq):
+            return v.like([self.kept(item) for item in v.items])
+        if isinstance(v, Dict):
+            return Dict({key: self.kept(item) for key, item in v.items.items()}, kind=v.kind)
+        return v
 
     def at_hand(self, v: Any) -> Any:
         """An argument of a function whose result is assumed: what it is in this call, unguarded."""

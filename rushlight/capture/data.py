@@ -12,7 +12,9 @@ from rushlight.capture.outcomes import Break
 from rushlight.capture.recording import NATIVE
 from rushlight.capture.values import Const, Number, Seq, Tensor
 
-__all__ = ["converted", "method"]
+__all__ = ["METHODS", "converted", "method"]
+
+METHODS = ("item", "tolist", "nonzero")
 
 
 def method(t: Any, tensor: Tensor, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -42,7 +44,7 @@ def nested(t: Any, tensor: Tensor) -> Any:
 
 def converted(t: Any, tensor: Tensor, kind: type) -> Any:
     """`int`, `float` or `bool` of a tensor."""
-    if not t.world.captures_data:
+    if not t.world.captures_numbers:
         raise Break(f"{kind.__name__} of a tensor")
     found = t.real(number(t, tensor))
     if isinstance(found, Const):

@@ -420,6 +420,9 @@ class Emitter:
     def out(self, node: Any) -> str:
         if self.is_early:
             raise Break("a hook that holds a result of the graph")
+        if node.graph is not self.t.root.graph:
+            step = self.t.begun[node.graph]
+            raise NeedBreak(step, "a tensor that leaves the transformed function it was made in")
         if node not in self.outs:
             self.outs[node] = f"__o{len(self.outs)}"
         return self.outs[node]

@@ -12,6 +12,7 @@ __all__ = [
     "InvalidBackend",
     "RecompileError",
     "TorchDynamoException",
+    "UncapturedHigherOrderOpError",
     "Unsupported",
     "UserError",
     "UserErrorType",
@@ -28,6 +29,10 @@ class InternalTorchDynamoError(TorchDynamoException):
 
 class Unsupported(TorchDynamoException):
     """Something cannot be captured, and the whole function was to be one graph."""
+
+
+class UncapturedHigherOrderOpError(Unsupported):
+    """A function that a higher-order call takes cannot be captured."""
 
 
 class UserErrorType(enum.Enum):

@@ -132,8 +132,8 @@ class Application:
         self.args = args
         self.context = context
         self.outer: Recording = t.recording
-        self.fwd = Recording(t.stack_trace)
-        self.bwd = Recording(t.stack_trace)
+        self.fwd = t.body(t.recording)
+        self.bwd = t.body(self.fwd)
         self.tensors = [a for a in args if isinstance(a, Proxy)]
         self.given = [t.node(a) for a in self.tensors]
 
@@ -226,10 +226,10 @@ class Application:
     def emit(self, result: Any, results: list[Any]) -> Any:
         from rushlight.higher_order.regions import autograd_function_apply
 
-        t, outer, number = self.t, self.outer, self.t.world.bodies
-        t.world.bodies += 1
+        t, outer = self.t, self.outer
         outer.add("call_function", FunctionCtx, [], {}, None)
-        bodies = []
+        bodies, number = [], t.world.bodies["fwd_body"]
+        t.world.bodies["fwd_body"] += 1
         for name, body in (("fwd_body", self.fwd), ("bwd_body", self.bwd)):
             module = graph_module(body)
             module.meta["shown_as"] = "GraphModule"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import types
 
-from rushlight.base.errors import annotate, reason_of
+from rushlight.base.errors import reason_of
 from rushlight.capture.exc import Unsupported
 
 __all__ = ["code_of", "unsupported"]
@@ -41,5 +41,7 @@ def unsupported(reason: str, code: types.CodeType, line: int) -> Unsupported:
         + (f"    {text}\n" if text else "")
         + f"  {number}: {advice.what} {advice.remedy}"
     )
-    annotate(error, number)
+    # The text has the remedy already.
+    error.code = number  # type: ignore[attr-defined]
+    error.add_note(f"{number}: {advice.why}")
     return error

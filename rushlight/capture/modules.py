@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -258,6 +259,15 @@ def is_called_plainly(module: Any) -> bool:
     )
 
 
+def is_module_call(function: Any) -> bool:
+    """Whether a class of modules is called as modules are: hooks, and `forward` between them."""
+    if function is CALL:
+        return True
+    graphs: Any = sys.modules.get("rushlight.fx.graph_module")
+    # It adds the place in the graph to errors.
+    return graphs is not None and function is graphs.GraphModule.__call__
+
+
 def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Call a module: its forward, between its hooks."""
     if isinstance(module, New):
@@ -265,6 +275,8 @@ def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
     value = module.value
     if has_backward_hooks(value):
         raise Break("module with backward hooks")
+    # Graph modules make it when they are first asked.
+    getattr(type(value), "forward", None)
     t.guard("noted", const(NOTED), global_hooks_test)
     if not (value._forward_hooks or value._forward_pre_hooks):
         t.guard("noted", module.source, own_hooks_test)

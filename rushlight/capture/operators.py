@@ -47,6 +47,7 @@ RAISING = {
 BITWISE = {operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift}
 DIVISIONS = {operator.truediv, operator.floordiv, operator.mod}
 ORDERINGS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
+EQUALITIES = {tuple.__eq__, list.__eq__, collections.deque.__eq__}
 SET_OPERATORS = {operator.and_, operator.or_, operator.sub, operator.xor}
 SET_CHANGES = {
     operator.ior: "update", operator.iand: "intersection_update",
@@ -69,6 +70,11 @@ def limited(v: Seq, items: list[Any]) -> list[Any]:
 def is_in(key: Any, expected: bool) -> Callable[[str, Any], str]:
     """The test whether a key is, or is not, in a table."""
     return lambda text, names: f"{names.constant(key)} {'in' if expected else 'not in'} {text}"
+
+
+def has_equal_items(v: Any) -> bool:
+    """Whether a sequence is equal to others of its kind with equal items."""
+    return isinstance(v, Seq) and v.kind.__eq__ in EQUALITIES
 
 
 class Operators(Attributes):
@@ -172,6 +178,29 @@ class Operators(Attributes):
         if f is operator.iadd and isinstance(a, Seq) and a.kind is collections.deque:
             self.call(self.getattr(a, "extend"), [b], {})
             return a
+        is_equality = f in (operator.eq, operator.ne)
+        if is_equality and has_equal_items(a) and has_equal_items(b):
+            return Const(self.are_equal(a, b) is (f is operator.eq))
+        found = self.joined(f, a, b)
+        if found is not NULL:
+            return found
+        is_compared = f in (operator.eq, operator.ne) and isinstance(a, View | SetVar)
+        if is_compared and isinstance(b, View | SetVar) and isinstance(a, View | type(b)):
+            same = self.plain_set(a) == self.plain_set(b)
+            return Const(same is (f is operator.eq))
+        if isinstance(a, SetVar) and a.kind is set and f in SET_CHANGES:
+            self.call(self.getattr(a, SET_CHANGES[f]), [b], {})
+            return a
+        if isinstance(a, SetVar | View) and isinstance(b, SetVar | View) and f in SET_OPERATORS:
+            return self.lift(f(self.plain_set(a), self.plain_set(b)))
+        plain = Const | Seq | Dict | SetVar | Slice
+        is_plain = isinstance(a, plain) and isinstance(b, plain)
+        if is_plain and (f in ORDERINGS or (f is operator.mod and isinstance(a, Const))):
+            return self.fold(f, self.python(a), self.python(b))
+        return NULL
+
+    def joined(self, f: Binary, a: Any, b: Any) -> Any:
+        """Sequences and dicts one after the other, and repeated sequences."""
         are_alike = isinstance(a, Seq) and isinstance(b, Seq) and a.kind is b.kind
         if are_alike and f in (operator.add, operator.iadd):
             return a.like(limited(a, a.items + b.items))
@@ -191,20 +220,18 @@ class Operators(Attributes):
         if both_tuples and issubclass(a.kind, tuple) and issubclass(b.kind, tuple):
             kind = self.world.kind_of_sum(a.kind, b.kind)
             return Seq(kind, a.items + b.items)
-        is_compared = f in (operator.eq, operator.ne) and isinstance(a, View | SetVar)
-        if is_compared and isinstance(b, View | SetVar) and isinstance(a, View | type(b)):
-            same = self.plain_set(a) == self.plain_set(b)
-            return Const(same is (f is operator.eq))
-        if isinstance(a, SetVar) and a.kind is set and f in SET_CHANGES:
-            self.call(self.getattr(a, SET_CHANGES[f]), [b], {})
-            return a
-        if isinstance(a, SetVar | View) and isinstance(b, SetVar | View) and f in SET_OPERATORS:
-            return self.lift(f(self.plain_set(a), self.plain_set(b)))
-        plain = Const | Seq | Dict | SetVar | Slice
-        is_plain = isinstance(a, plain) and isinstance(b, plain)
-        if is_plain and (f in ORDERINGS or (f is operator.mod and isinstance(a, Const))):
-            return self.fold(f, self.python(a), self.python(b))
         return NULL
+
+    def are_equal(self, a: Seq, b: Seq) -> bool:
+        """Whether two sequences are equal: item by item, as Python compares them."""
+        if a.kind.__eq__ is not b.kind.__eq__ or len(a.items) != len(b.items):
+            return False
+        for x, y in zip(map(self.real, a.items), map(self.real, b.items), strict=True):
+            both = isinstance(x, Const) and isinstance(y, Const)
+            is_one = x is y or (both and x.value is y.value)
+            if not is_one and not self.truth(self.binary(operator.eq, x, y)):
+                return False
+        return True
 
     def plain_set(self, v: Any) -> Any:
         if isinstance(v, View):

@@ -8,15 +8,19 @@ graph there are plain tensors only: one of a subclass goes in as an alias, and c
 from __future__ import annotations
 
 import contextlib
+import inspect
 import operator
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rushlight.capture.bytecode import BINARY, COMPARE
+from rushlight.capture.operators import REFLECTED
 from rushlight.capture.outcomes import Break, NeedBreak
 from rushlight.capture.recording import examples_of
 from rushlight.capture.sources import const
 from rushlight.capture.tracer import raise_user
-from rushlight.capture.values import Const, Dict, New, Obj, Seq, Tensor
+from rushlight.capture.values import NULL, Const, Dict, New, Obj, Seq, Tensor
 from rushlight.core import modes
 from rushlight.core.dispatch import DISABLED
 from rushlight.core.operators import OP_OF
@@ -25,10 +29,11 @@ from rushlight.core.state import Change, changed
 from rushlight.core.tensor import KEEPS_BASE_TYPE
 from rushlight.core.tensor import Tensor as RealTensor
 
-__all__ = ["Overrides", "as_plain", "is_recast", "special"]
+__all__ = ["Overrides", "as_plain", "is_recast", "own_attribute", "special"]
 
 DEFAULT = vars(RealTensor)["__torch_function__"].__func__
 PLAIN = (RealTensor, Parameter)
+BUILTIN = types.BuiltinFunctionType
 # Contexts that switch overrides off, and whether those of modes, too.
 SWITCHES: dict[Any, bool] = {
     modes.DisableTorchFunction: True,
@@ -97,8 +102,82 @@ def overriding(t: Any, args: list[Any]) -> list[Any]:
     return found
 
 
+def home_of(cls: Any, name: str) -> Any:
+    """The class of the user's that gives tensors of a class an attribute, or None."""
+    for base in cls.__mro__:
+        if base in PLAIN:
+            return None
+        if name in vars(base):
+            return base
+    return None
+
+
+def found_in_class(t: Any, cls: Any, name: str) -> Any:
+    """What a class of tensors that is the user's has under a name, guarded; NULL where it has the
+    library's."""
+    home = home_of(cls, name)
+    if home is not None:
+        found = vars(home)[name]
+        t.guard_class_attr(cls, name, found)
+        return found
+    if hasattr(RealTensor, name):
+        t.guard_class_attr(cls, name, inspect.getattr_static(RealTensor, name))
+    else:
+        t.guard("lacks", const(cls), name)
+    return NULL
+
+
+def own_attribute(t: Any, v: Tensor, cls: Any, name: str, on_tensor: dict[str, Any]) -> Any:
+    """What a tensor's class has of its own under a name; NULL where that is not what is read."""
+    found = found_in_class(t, cls, name)
+    if found is NULL:
+        return NULL
+    if name in on_tensor and not isinstance(found, property):
+        return NULL
+    return t.bind(found, v, cls, const(cls).attr(name))
+
+
+def methods_of(f: Any) -> tuple[str, str]:
+    """The methods that an operator asks of its first and of its second operand."""
+    name = f.__name__.strip("_")
+    return f"__{name}__", REFLECTED.get(f, f"__r{name}__")
+
+
+BINARIES: list[Any] = [*BINARY.values(), *COMPARE.values(), operator.getitem, operator.setitem]
+UNARIES: list[Any] = [operator.neg, operator.pos, operator.invert, abs]
+METHODS: dict[Any, tuple[str, str]] = {f: methods_of(f) for f in BINARIES}
+METHODS |= {f: (methods_of(f)[0], "") for f in UNARIES}
+
+
+def by_method(t: Any, target: Any, args: list[Any]) -> Any:
+    """The result of an operator that the class of an operand has a method for; None for others."""
+    places = [place for place, name in enumerate(METHODS[target][: len(args)]) if name]
+    kinds = [t.type_of(t.real(a)) for a in args]
+    if len(places) == 2 and kinds[0] is not kinds[1] and issubclass(kinds[1], kinds[0]):
+        first, second = (home_of(cls, METHODS[target][1]) for cls in kinds)
+        if second is not first:
+            places.reverse()
+    for place in places:
+        v, cls, name = t.real(args[place]), kinds[place], METHODS[target][place]
+        if not isinstance(v, Tensor) or cls in PLAIN:
+            continue
+        method = found_in_class(t, cls, name)
+        if method is NULL:
+            continue
+        others = [*args[:place], *args[place + 1 :]]
+        found = t.real(t.call(t.bind(method, v, cls, const(cls).attr(name)), others, {}))
+        if not is_declined(found):
+            return found
+    return None
+
+
 def overridden(t: Any, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """The result of a call that some handler is asked about; None where none is."""
+    is_operator = op == "call_function" and type(target) is BUILTIN and target in METHODS
+    if is_operator and any(isinstance(v, Tensor) and v.kind for v in map(t.real, args)):
+        found = by_method(t, target, args)
+        if found is not None:
+            return found
     state: Overrides = t.world.overrides
     asked = () if state.modes_are_off else state.modes
     candidates = [] if state.classes_are_off else overriding(t, [*args, *kwargs.values()])

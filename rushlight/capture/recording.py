@@ -6,9 +6,11 @@ the bodies of higher-order calls get what they use of the outside.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.capture.outcomes import Break
 from rushlight.capture.sources import Source
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node, map_arg
@@ -39,7 +41,9 @@ WRITES = "writes"
 
 
 class Recording:
-    def __init__(self, locate: Callable[[], str]) -> None:
+    def __init__(self, locate: Callable[[], str], outer: Recording | None = None) -> None:
+        # The recording of the call that this is a body of.
+        self.outer = outer
         # Where the user's program is, as a node's `stack_trace`.
         self.locate = locate
         self.graph = Graph()
@@ -75,8 +79,23 @@ class Recording:
         if node.graph is self.graph:
             return node
         if node not in self.lifted:
+            if not self.is_within(node.graph):
+                raise Break("a tensor that leaves the transformed function it was made in")
             self.lifted[node] = self.add_input(node.name, node.meta[EXAMPLE])
         return self.lifted[node]
+
+    def is_within(self, graph: Graph) -> bool:
+        """Whether a graph is that of a recording around this one."""
+        outer = self.outer
+        while outer is not None and outer.graph is not graph:
+            outer = outer.outer
+        return outer is not None
+
+    def reorder(self, inputs: list[Node]) -> None:
+        """Put the inputs in an order."""
+        for before, node in itertools.pairwise(inputs):
+            before.append(node)
+        self.inputs = inputs
 
     def add(self, op: str, target: Any, args: Any, kwargs: Any, example: Any) -> Node:
         args, kwargs = map_arg(tuple(args), self.lift), map_arg(dict(kwargs), self.lift)

@@ -14,9 +14,15 @@ from rushlight.amp import autocasting
 from rushlight.amp.autocasting import CHOICES, CPU_DTYPES, Caster, autocast
 from rushlight.autograd import grad_mode
 from rushlight.autograd.grad_mode import write_grad
+from rushlight.autograd.graph import (
+    allow_saved_tensors_hooks,
+    disable_saved_tensors_hooks,
+    forbid_saved_tensors_hooks,
+    saved_tensors_hooks_enabled,
+)
 from rushlight.capture.outcomes import Break
 from rushlight.capture.sources import const
-from rushlight.capture.values import Const, New, Obj
+from rushlight.capture.values import Const, New, Obj, Seq
 from rushlight.core import dtype as dtypes
 from rushlight.core import process
 from rushlight.core.state import LOCAL, OVERRIDES, changed
@@ -44,6 +50,8 @@ def write(modes: Modes) -> None:
     """Bring the thread into a state."""
     write_inference(modes["inference"], modes["grad"])
     write_autocast(*modes["autocast"])
+    if "forbidden" in modes:
+        LOCAL.state.saved_hooks_disabled = modes["forbidden"]
 
 
 def write_inference(inference: bool, grad: bool) -> None:
@@ -115,14 +123,20 @@ GRAD_MODES: dict[type, bool | None] = {
     grad_mode.enable_grad: True,
     grad_mode.set_grad_enabled: None,
 }
-CONTEXTS: set[type] = {*GRAD_MODES, grad_mode.inference_mode, autocast}
+FORBIDS = disable_saved_tensors_hooks
+CONTEXTS: set[type] = {*GRAD_MODES, grad_mode.inference_mode, autocast, FORBIDS}
 # The nodes that switch states.
-SWITCHES: set[Any] = {write_grad, write_inference, write_autocast}
+SWITCHES: set[Any] = {
+    write_grad, write_inference, write_autocast,
+    forbid_saved_tensors_hooks, allow_saved_tensors_hooks,
+}  # fmt: skip
 
 
 def balance(t: Any) -> None:
     """Let a graph end in the state it began in: backends run it more than once."""
     entry = t.entry_modes
+    if t.modes.get("forbidden") != entry.get("forbidden"):
+        forbid(t, t.root.add, entry["forbidden"])
     if t.modes["autocast"] != entry["autocast"]:
         t.root.add("call_function", write_autocast, list(entry["autocast"]), {}, None)
     if t.modes["inference"] != entry["inference"]:
@@ -132,18 +146,28 @@ def balance(t: Any) -> None:
         t.root.add("call_function", write_grad, [entry["grad"]], {}, None)
 
 
+def forbid(t: Any, add: Any, message: str | None) -> None:
+    """A node that lets `saved_tensors_hooks` be entered, or not."""
+    if message is None:
+        add("call_function", allow_saved_tensors_hooks, [], {}, None)
+    else:
+        add("call_function", forbid_saved_tensors_hooks, [message], {}, None)
+
+
 # -- contexts in captured code ---------------------------------------------------------------------
 
 
-def construct(t: Any, cls: type, args: list[Any], kwargs: dict[str, Any]) -> New:
-    """A context that is made during capture."""
+def construct(t: Any, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A context that is made during capture, or a function that it is put around."""
     if cls is autocast:
         return make_autocast(t, args, kwargs)
     if cls is grad_mode.inference_mode:
         mode = t.real(args[0] if args else kwargs.get("mode", Const(True)))
         if not isinstance(mode, Const):
-            raise Break("inference_mode as a decorator")
+            return t.call(construct(t, cls, [], {}), [mode], {})
         return New(cls, {"mode": mode, "previous": Const((False, True))})
+    if cls is FORBIDS:
+        return New(cls, {"message": [*args, *kwargs.values()][0], "previous": Seq(list, [])})
     fields: dict[str, Any] = {"previous": Const(t.grad)}
     if cls is grad_mode.set_grad_enabled:
         given = [*args, *kwargs.values()]
@@ -151,7 +175,7 @@ def construct(t: Any, cls: type, args: list[Any], kwargs: dict[str, Any]) -> New
         fields["mode"] = Const(mode)
         t.set_grad(mode)
     elif args:
-        raise Break(f"{cls.__name__} as a decorator")
+        return t.call(New(cls, fields), args, {})
     return New(cls, fields)
 
 
@@ -186,7 +210,9 @@ def call(t: Any, function: Any, args: list[Any]) -> Any:
     if cls is autocast:
         switch_autocast(t, manager, is_entry)
         return manager if is_entry else Const(False)
-    if cls is grad_mode.inference_mode:
+    if cls is FORBIDS:
+        switch_forbidden(t, manager, is_entry)
+    elif cls is grad_mode.inference_mode:
         switch_inference(t, manager, is_entry)
     elif not is_entry:
         t.set_grad(t.python(t.getattr(manager, "previous")))
@@ -207,6 +233,35 @@ def switch_inference(t: Any, manager: Any, is_entry: bool) -> None:
         inference, grad = t.python(t.getattr(manager, "previous"))
     changed = {"inference": inference, "grad": grad}
     t.switch(changed, write_inference, [inference, grad])
+
+
+def forbidden() -> str | None:
+    """What `saved_tensors_hooks` would raise."""
+    return LOCAL.state.saved_hooks_disabled
+
+
+def ask_forbidden(t: Any) -> None:
+    """Follow whether `saved_tensors_hooks` may be entered, which few programs ask."""
+    if "forbidden" in t.modes:
+        return
+    found = forbidden()
+    t.entry_modes = {**t.entry_modes, "forbidden": found}
+    t.modes = {**t.modes, "forbidden": found}
+    t.guards.append(("text", const(forbidden), lambda e, names: f"{e}() != {found!r}"))
+
+
+def switch_forbidden(t: Any, manager: Any, is_entry: bool) -> None:
+    ask_forbidden(t)
+    before = t.real(t.getattr(manager, "previous"))
+    if is_entry:
+        message = t.python(t.getattr(manager, "message"))
+        before.items.append(Const(t.modes["forbidden"]))
+    else:
+        message = t.python(before.items.pop())
+    t.mutated(before)
+    if message != t.modes["forbidden"]:
+        forbid(t, t.recording.add, message)
+        t.modes, t.has_switches = {**t.modes, "forbidden": message}, True
 
 
 def switch_autocast(t: Any, manager: Any, is_entry: bool) -> None:
@@ -276,6 +331,12 @@ def special(t: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     if function in QUESTIONS:
         given = [t.python(v) for v in [*args, *kwargs.values()]]
         return t.lift(QUESTIONS[function](t.modes, *given))
+    if function is saved_tensors_hooks_enabled:
+        ask_forbidden(t)
+        return Const(t.modes["forbidden"] is None)
+    if function is write_grad:
+        t.set_grad(t.truth(args[0]))
+        return Const(None)
     if function in ASKED:
         found = function()
 

@@ -6,23 +6,28 @@ not to be a constant they carry symbols of a ShapeEnv, whose guards become tests
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import types
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from rushlight.autograd import grad_mode
+from rushlight.autograd.checkpoint import checkpoint
 from rushlight.autograd.function import Function, once_differentiable
 from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.base.pytree import tree_leaves
 from rushlight.capture import answers, data, hooks, marks, modules, ndarrays, overrides, states
+from rushlight.capture.facts import TensorFacts, array_tests, describe, is_fake, settled_sizes
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source, const
 from rushlight.capture.tracer import INPLACE, raise_user
-from rushlight.capture.values import Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
+from rushlight.capture.values import NULL, Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
 from rushlight.capture.witness import Witness
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
@@ -31,15 +36,16 @@ from rushlight.core.determinism import ASKED
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dispatch import disabled_torch_function
 from rushlight.core.fake import FakeTensor
+from rushlight.core.hop import HigherOrderOperator
 from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.parameter import Parameter
 from rushlight.core.refusals import DataDependentOutputException, DynamicOutputShapeException
 from rushlight.core.return_types import ReturnType
 from rushlight.core.size import Size
-from rushlight.core.state import LOCAL, OVERRIDES, PROCESS, changed
+from rushlight.core.state import LOCAL, PROCESS, changed
 from rushlight.core.tensor import Tensor as RealTensor
-from rushlight.core.tensor import sizes_of, storage_of, strides_of
+from rushlight.core.tensor import storage_of
 from rushlight.nn.module import Module
 from rushlight.opset import functions
 from rushlight.opset.creation.random import get_rng_state, set_rng_state
@@ -80,7 +86,8 @@ OPERATORS = (
 INLINED = (
     "rushlight.nn", "rushlight.amp", "rushlight.autograd.function", "rushlight.capture",
     "rushlight.autograd.grad_mode", "rushlight.optim", "rushlight.base.pytree",
-    "rushlight.core.parameter",
+    "rushlight.core.parameter", "rushlight.core.geometry", "rushlight.higher_order",
+    "rushlight.graph.specs",
 )  # fmt: skip
 NO_OPERATORS = {
     "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng",
@@ -97,29 +104,6 @@ CHECKS = {
 LIBRARY_CONSTANTS = (dtypes.dtype, device, layout, memory_format)
 
 
-class TensorFacts(NamedTuple):
-    """What a guard of a tensor tests; None for sizes and strides that symbols stand for. `seen`
-    are the sizes that it had."""
-
-    kind: type
-    dtype: Any
-    sizes: tuple[int | None, ...]
-    strides: tuple[int | None, ...]
-    requires_grad: bool
-    seen: tuple[int, ...]
-
-    def __str__(self) -> str:
-        """For users: `?` stands for any number."""
-        sizes, strides = (
-            "(" + ", ".join(["?" if n is None else str(n) for n in numbers]) + ")"
-            for numbers in (self.sizes, self.strides)
-        )
-        return (
-            f"a {self.kind.__name__} of {self.dtype}, sizes {sizes}, strides {strides} in bytes, "
-            f"requires_grad={self.requires_grad}"
-        )
-
-
 def op_name(target: Any) -> Any:
     return target if isinstance(target, str) else getattr(target, "__name__", target)
 
@@ -128,42 +112,11 @@ def tensor_is_plain(value: Any) -> bool:
     return not any(isinstance(n, SymNumber) for n in value.shape)
 
 
-def describe(value: Any) -> Any:
-    """All that a guard of a tensor of a subclass tests."""
-    if overrides.is_recast(type(value)):
-        with changed(excluded=LOCAL.state.excluded | OVERRIDES):
-            flags = value.requires_grad, value._unusual is not None
-            return type(value), value.dtype, sizes_of(value), strides_of(value), flags
-    if not is_traceable_wrapper_subclass(value):
-        return type(value), value.dtype, value.shape, value.stride(), value.requires_grad
-    names, context = value.__tensor_flatten__()
-    parts = [describe(getattr(value, name)) for name in names]
-    return type(value), value.shape, value.stride(), value.requires_grad, names, context, parts
-
-
 class NamedText:
     """A source of ShapeEnv's whose expression is the text of a variable."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-
-def array_tests(text: str, facts: TensorFacts, names: Any) -> list[str]:
-    """Tests of a tensor's dtype, sizes and strides; those that are None are not asked for."""
-    tests = [f"{text}._dtype is not {names.constant(facts.dtype)}"]
-    array = f"(__a := {text}._array)"
-    for name, wanted in (("shape", facts.sizes), ("strides", facts.strides)):
-        if None not in wanted:
-            tests.append(f"{array}.{name} != {wanted!r}")
-            array = "__a"
-            continue
-        if name == "shape":
-            tests.append(f"{array}.ndim != {len(wanted)}")
-            array = "__a"
-        for dim, number in enumerate(wanted):
-            if number is not None:
-                tests.append(f"{array}.{name}[{dim}] != {number}")
-    return tests
 
 
 def range_of(bounds: list[Any] | None) -> Any:
@@ -179,24 +132,6 @@ def range_of(bounds: list[Any] | None) -> Any:
     )
 
 
-def is_fake(value: Any) -> bool:
-    return isinstance(value, RealTensor)
-
-
-def settled_sizes(text: str, example: Any) -> list[str]:
-    """Tests that fail where sizes or strides are not those that the graph turned out to need."""
-    if not is_fake(example):
-        return []
-    numbers = [(f"shape[{dim}]", 1, n) for dim, n in enumerate(example.shape)]
-    width = example.dtype.itemsize
-    numbers += [(f"strides[{dim}]", width, n) for dim, n in enumerate(example.stride())]
-    return [
-        f"{text}._array.{name} != {number.node.settled() * factor}"
-        for name, factor, number in numbers
-        if isinstance(number, SymInt) and number.node.is_constant()
-    ]
-
-
 class TorchWorld(World):
     library = ("rushlight", "torch")
 
@@ -207,7 +142,10 @@ class TorchWorld(World):
         self.symbolic: dict[Source, Any] = {}
         # Sizes that the user marked as dynamic.
         self.wanted: list[tuple[Source, Any]] = []
-        self.bodies = 0
+        # How many graphs of functions there are, by their names.
+        self.bodies: Counter[str] = Counter()
+        # A mode that calls of the body that is captured now are made under.
+        self.call_mode: Any = contextlib.nullcontext
         self.asks_trees = False
         # What a module reads in the place of its own, by the module's identity and the name.
         self.replaced: dict[tuple[int, str], Any] = {}
@@ -244,6 +182,9 @@ class TorchWorld(World):
             return True
         origin = function.__globals__.get("__name__", "")
         return bool(origin.startswith(OPERATORS))
+
+    def is_operator(self, value: Any) -> bool:
+        return isinstance(value, OpOverload | OpOverloadPacket | HigherOrderOperator)
 
     def is_entered(self, function: types.FunctionType) -> bool:
         # Grad modes and the like around a function of the user's.
@@ -321,7 +262,11 @@ class TorchWorld(World):
         is_plain = getattr(override, "__func__", override) in PLAIN_OVERRIDES
         if not is_plain or not is_traceable_wrapper_subclass(value):
             raise Break(f"tensor subclass {cls.__name__}")
-        return self.mode.from_tensor(value, static_shapes=True)
+        example = self.mode.from_tensor(value, static_shapes=True)
+        if isinstance(value, Parameter):
+            # torch: a wrapper that is a parameter says so itself.
+            example._is_param = True
+        return example
 
     def overridden(
         self, tracer: Any, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]
@@ -395,6 +340,8 @@ class TorchWorld(World):
         kinds = kinds if isinstance(kinds, tuple) else (kinds,)
         # Classes such as FloatTensor look at the dtype.
         by_dtype = tuple(kind for kind in kinds if isinstance(kind, LegacyType))
+        if Parameter in kinds and getattr(tensor.example, "_is_param", False) is True:
+            return True
         return issubclass(self.tensor_type(tensor), kinds) or isinstance(tensor.example, by_dtype)
 
     def tensor_facts(self, value: Any, example: Any) -> Any:
@@ -451,13 +398,17 @@ class TorchWorld(World):
             return []
         return [dim for dim, (old, new) in enumerate(zip(facts.seen, sizes)) if old != new]
 
-    def shape_guards(self, read: Any) -> list[str]:
-        if not self.symbolic:
-            return []
+    def check_wanted(self) -> None:
+        """Refuse a program that makes a size a constant which the user marked as dynamic."""
         for source, size in self.wanted:
             number = size.node.settled() if isinstance(size, SymInt) else size
             if not isinstance(size, SymInt) or size.node.is_constant():
                 raise error("RL0821", ConstraintViolationError, name=source.name, number=number)
+
+    def shape_guards(self, read: Any) -> list[str]:
+        if not self.symbolic:
+            return []
+        self.check_wanted()
         texts = {source: read(source) for source in self.symbolic}
         examples = list(self.symbolic.values())
         widths = {texts[s]: e.dtype.itemsize for s, e in self.symbolic.items() if is_fake(e)}
@@ -483,24 +434,38 @@ class TorchWorld(World):
             raise Break("a tensor that is made to require gradients")
         self.mode.begin()
         try:
-            with changed(**states.fields_of(modes)), self.mode:
+            with changed(**states.fields_of(modes)), self.mode, self.call_mode():
                 return super().run(op, target, args, kwargs, modes)
         except (DynamicOutputShapeException, DataDependentOutputException) as error:
-            if self.captures_data and self.mode.shape_env is None and self.env is not None:
+            is_size = isinstance(error, DynamicOutputShapeException)
+            may_tell = self.captures_sizes if is_size else self.captures_numbers
+            if may_tell and self.mode.shape_env is None and self.env is not None:
                 return self.run(op, target, args, kwargs, modes)
             raise Break(f"{op_name(target)}: {error}") from error
         except Exception as error:
             raise Break(f"{op_name(target)}: {error}") from error
+
+    @contextlib.contextmanager
+    def calling_under(self, mode: Any) -> Iterator[None]:
+        before, self.call_mode = self.call_mode, mode
+        try:
+            yield
+        finally:
+            self.call_mode = before
 
     # -- attributes and methods of tensors ---------------------------------------------------------
 
     def tensor_attr(self, tracer: Any, tensor: Tensor, name: str) -> Any:
         if tensor.strict and (name in STRICT or name.startswith("is_")):
             raise Break(f"Illegal getattr invocation {name} in strict mode")
+        kind = self.tensor_type(tensor)
+        if kind not in PLAIN and name not in ("__class__", "__dict__"):
+            found = self.class_attr(tracer, tensor, kind, name)
+            if found is not NULL:
+                return found
         if name == "shape":
             return self.shape_of(tracer, tensor)
         if name == "__class__":
-            kind = self.tensor_type(tensor)
             return tracer.lift(kind)
         if name in META:
             return tracer.lift(getattr(tensor.example, name))
@@ -512,6 +477,12 @@ class TorchWorld(World):
                 return self.state_attr(tracer, tensor, name)
             return tracer.record("call_function", getattr, [tensor, Const(name)], {})
         return Bound(tensor, name)
+
+    def class_attr(self, tracer: Any, tensor: Tensor, kind: Any, name: str) -> Any:
+        """What a subclass of tensors has of its own under a name, or NULL."""
+        value = self.value_of(tracer, tensor)
+        on_tensor = {**(tensor.attrs or {}), **({} if value is None else value.__dict__)}
+        return overrides.own_attribute(tracer, tensor, kind, name, on_tensor)
 
     def write_tensor(self, tracer: Any, tensor: Tensor, name: str, value: Any) -> None:
         """A gradient, or what the user puts on a tensor."""
@@ -609,7 +580,8 @@ class TorchWorld(World):
             return self.length(tracer, tensor)
         if name == "is_inference":
             return self.is_inference(tracer, tensor)
-        if self.captures_data and name in ("item", "tolist", "nonzero"):
+        may_tell = self.captures_sizes if name == "nonzero" else self.captures_numbers
+        if may_tell and name in data.METHODS:
             return data.method(tracer, tensor, name, args, kwargs)
         if name in UNSAFE or not hasattr(RealTensor, name):
             raise Break(f"Tensor.{name}")
@@ -736,7 +708,12 @@ class TorchWorld(World):
     # -- modules -----------------------------------------------------------------------------------
 
     def module_attr(self, tracer: Any, module: Obj, name: str) -> Any:
-        return modules.attribute(tracer, module, name) if self.is_module(module.value) else None
+        if self.is_module(module.value):
+            return modules.attribute(tracer, module, name)
+        if isinstance(module.value, OpOverloadPacket) and not name.startswith("__"):
+            # Overloads are made when they are first asked for.
+            return tracer.lift(getattr(module.value, name))
+        return None
 
     def module_items(self, tracer: Any, module: Obj) -> list[Any] | None:
         return modules.items(tracer, module)
@@ -763,12 +740,16 @@ class TorchWorld(World):
 
     def special(self, tracer: Any, f: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
         value = f.value
-        if self.is_module(value) and type(value).__call__ is Module.__call__:
+        if self.is_module(value) and modules.is_module_call(type(value).__call__):
             return modules.call(tracer, f, args, kwargs)
         if (found := ndarrays.special(tracer, value, args, kwargs)) is not None:
             return found
         if isinstance(value, type):
             return self.construct(tracer, value, args, kwargs)
+        if isinstance(value, HigherOrderOperator):
+            from rushlight.capture import hops
+
+            return hops.call(tracer, f, args, kwargs)
         if not isinstance(value, types.FunctionType) or self.is_disabled(value):
             return None
         return self.special_function(tracer, f, value, args, kwargs)
@@ -781,13 +762,17 @@ class TorchWorld(World):
             return tracer.call(
                 Lazy(original, f.source.attr("_torchdynamo_orig_callable")), args, kwargs
             )
-        if value in (Module.__call__, Module._call_impl):
+        if value is Module._call_impl or modules.is_module_call(value):
             return modules.call(tracer, tracer.real(args[0]), args[1:], kwargs)
         from rushlight.capture import bodies, optimisers
 
         found = bodies.special(tracer, f, args, kwargs)
         if found is not None:
             return found
+        if value is checkpoint:
+            from rushlight.capture import hops
+
+            return hops.checkpoint_call(tracer, args, kwargs)
         for rule in (
             overrides.special,
             states.special,

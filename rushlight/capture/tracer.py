@@ -118,6 +118,8 @@ class Tracing:
         self.dynamic = dynamic
         # `recording` changes inside the bodies of higher-order calls.
         self.recording = self.root = Recording(self.stack_trace)
+        # The step at which the graph of a function was begun.
+        self.begun: dict[Any, int] = {}
         # Frames that run now, outermost first.
         self.frames: list[Any] = []
         self.guards: list[Guard] = []
@@ -286,7 +288,7 @@ class Tracing:
             # Made anew by every call of its parent: the code is what stays.
             self.guard("type", source, kind)
             self.guard("is", source.attr("__code__"), value.__code__)
-        elif is_identity:
+        elif is_identity or self.world.is_operator(value):
             self.guard("is", source, value)
         else:
             self.guard("type", source, kind)
@@ -407,6 +409,12 @@ class Tracing:
         return Obj(value, const(value))
 
     # -- the graph ---------------------------------------------------------------------------------
+
+    def body(self, outer: Recording) -> Recording:
+        """A recording of a function inside another one."""
+        made = Recording(self.stack_trace, outer)
+        self.begun[made.graph] = self.position
+        return made
 
     def record(self, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Add a call to the graph; its result."""

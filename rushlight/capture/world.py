@@ -14,9 +14,10 @@ __all__ = ["World"]
 
 
 class World:
-    # Whether what only data tell may be part of a graph: a number of a tensor, the size of a mask's
+    # Whether what only data tell may be part of a graph: a number of a tensor; the size of a mask's
     # result. A break is cheaper, where one is allowed.
-    captures_data = False
+    captures_numbers = False
+    captures_sizes = False
     # Modules whose names begin so are the library: what they hold is taken as fixed.
     library: tuple[str, ...] = ()
 
@@ -35,6 +36,10 @@ class World:
 
     def is_op(self, function: Any) -> bool:
         """Whether a call of it is a node of the graph."""
+        return False
+
+    def is_operator(self, value: Any) -> bool:
+        """Whether an object is one of the library's operators: others are of the same class."""
         return False
 
     def is_module(self, value: Any) -> bool:

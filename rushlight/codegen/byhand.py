@@ -10,10 +10,10 @@ from typing import Any
 
 from rushlight.base import logs
 from rushlight.codegen import native
-from rushlight.codegen.eager import can_compile
 from rushlight.codegen.extents import Atom
 from rushlight.codegen.llvm import register_type
 from rushlight.codegen.loops import Buffer
+from rushlight.codegen.native import can_compile
 from rushlight.codegen.plan import Plan
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import dtype
@@ -57,8 +57,8 @@ end:
 }}
 """
 
-# Elements of (outer, length, inner) that an index of (outer, count, inner) names along the middle,
-# or that get its values added.
+# Elements of (outer, length, inner) that an index of (outer, count, inner) names along the middle
+# get its values added.
 PLACES = """
 define internal void @{name}(
   ptr noalias %first, ptr noalias %index, ptr noalias %second,
@@ -138,42 +138,10 @@ end:
   ret void
 }}
 """
-GATHER = "  store {T} %x, ptr %b, align {width}"
 SCATTER = """\
   %y = load {T}, ptr %b, align {width}
   %sum = {add} {T} %x, %y
   store {T} %sum, ptr %a, align {width}"""
-
-# Rows from their ends on.
-REVERSED = """
-define internal void @reversed(ptr noalias %in, ptr noalias %out, i64 %rows, i64 %length) #0 {{
-entry:
-  %last = sub nsw i64 %length, 1
-  br label %row
-row:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %row.end ]
-  %start = mul nsw i64 %i, %length
-  %source = getelementptr i{bits}, ptr %in, i64 %start
-  %target = getelementptr i{bits}, ptr %out, i64 %start
-  br label %step
-step:
-  %j = phi i64 [ 0, %row ], [ %j.next, %step ]
-  %back = sub nsw i64 %last, %j
-  %a = getelementptr i{bits}, ptr %source, i64 %back
-  %b = getelementptr i{bits}, ptr %target, i64 %j
-  %x = load i{bits}, ptr %a, align {width}
-  store i{bits} %x, ptr %b, align {width}
-  %j.next = add nuw nsw i64 %j, 1
-  %j.more = icmp ult i64 %j.next, %length
-  br i1 %j.more, label %step, label %row.end
-row.end:
-  %i.next = add nuw nsw i64 %i, 1
-  %i.more = icmp ult i64 %i.next, %rows
-  br i1 %i.more, label %row, label %end
-end:
-  ret void
-}}
-"""
 
 # Remainders of float32 in the steps of `arrays.numpy_.single_fmod`; `seen` says whether there were
 # numbers for which these will not do.
@@ -253,6 +221,108 @@ REMAINDER_BODIES = {
   %is.fine = and i1 %is.good, %is.finite""",
 }
 
+# Maxima over windows of planes, and where in its plane each was: of equal ones the first, of NaNs
+# the last. Taps take turns over a row of windows, so that windows beside one another are vectors.
+POOL = """
+define internal void @max_pool(
+  ptr noalias %in, ptr noalias %out, ptr noalias %places, i64 %planes,
+  i64 %height, i64 %width, i64 %rows, i64 %columns, i64 %tall, i64 %wide,
+  i64 %down, i64 %above, i64 %left, i64 %step.y, i64 %step.x
+) #0 {{
+entry:
+  %area = mul nsw i64 %height, %width
+  br label %plane
+plane:
+  %p = phi i64 [ 0, %entry ], [ %p.next, %plane.end ]
+  %base = mul nsw i64 %p, %area
+  %source = getelementptr {T}, ptr %in, i64 %base
+  %lines = mul nsw i64 %p, %rows
+  br label %row
+row:
+  %i = phi i64 [ 0, %plane ], [ %i.next, %row.end ]
+  %y.down = mul nsw i64 %i, %down
+  %y = sub nsw i64 %y.down, %above
+  %line = add nsw i64 %lines, %i
+  %to = mul nsw i64 %line, %columns
+  %best.row = getelementptr {T}, ptr %out, i64 %to
+  %place.row = getelementptr i64, ptr %places, i64 %to
+  br label %clear
+clear:
+  %c = phi i64 [ 0, %row ], [ %c.next, %clear ]
+  %clear.best = getelementptr {T}, ptr %best.row, i64 %c
+  store {T} 0xFFF0000000000000, ptr %clear.best, align {width}
+  %clear.place = getelementptr i64, ptr %place.row, i64 %c
+  store i64 -1, ptr %clear.place, align 8
+  %c.next = add nuw nsw i64 %c, 1
+  %c.more = icmp ult i64 %c.next, %columns
+  br i1 %c.more, label %clear, label %tap.row
+tap.row:
+  %a = phi i64 [ 0, %clear ], [ %a.next, %tap.row.end ]
+  %a.step = mul nsw i64 %a, %step.y
+  %at.y = add nsw i64 %y, %a.step
+  %inside.y = icmp ult i64 %at.y, %height
+  %start = mul nsw i64 %at.y, %width
+  br i1 %inside.y, label %tap, label %tap.row.end
+tap:
+  %b = phi i64 [ 0, %tap.row ], [ %b.next, %tap.end ]
+  %b.step = mul nsw i64 %b, %step.x
+  %shift = sub nsw i64 %b.step, %left
+  %lack = sub nsw i64 {down}, %shift
+  %lack.some = call i64 @llvm.smax.i64(i64 %lack, i64 0)
+  %first = udiv i64 %lack.some, {right}
+  %room = sub nsw i64 %width, %shift
+  %room.up = add nsw i64 %room, {down}
+  %room.some = call i64 @llvm.smax.i64(i64 %room.up, i64 0)
+  %last = udiv i64 %room.some, {right}
+  %end.at = call i64 @llvm.umin.i64(i64 %last, i64 %columns)
+  %some = icmp ult i64 %first, %end.at
+  %from = add nsw i64 %start, %shift
+  br i1 %some, label %window, label %tap.end
+window:
+  %j = phi i64 [ %first, %tap ], [ %j.next, %window ]
+  %x = mul nsw i64 %j, {right}
+  %here = add nsw i64 %from, %x
+  %pointer = getelementptr {T}, ptr %source, i64 %here
+  %value = load {T}, ptr %pointer, align {width}
+  %best.at = getelementptr {T}, ptr %best.row, i64 %j
+  %best = load {T}, ptr %best.at, align {width}
+  %place.at = getelementptr i64, ptr %place.row, i64 %j
+  %place = load i64, ptr %place.at, align 8
+  %is.larger = fcmp ogt {T} %value, %best
+  %is.broken = fcmp uno {T} %value, %value
+  %is.first = icmp slt i64 %place, 0
+  %is.better = or i1 %is.larger, %is.broken
+  %is.taken = or i1 %is.better, %is.first
+  %best.next = select i1 %is.taken, {T} %value, {T} %best
+  %place.next = select i1 %is.taken, i64 %here, i64 %place
+  store {T} %best.next, ptr %best.at, align {width}
+  store i64 %place.next, ptr %place.at, align 8
+  %j.next = add nuw nsw i64 %j, 1
+  %j.more = icmp ult i64 %j.next, %end.at
+  br i1 %j.more, label %window, label %tap.end
+tap.end:
+  %b.next = add nuw nsw i64 %b, 1
+  %b.more = icmp ult i64 %b.next, %wide
+  br i1 %b.more, label %tap, label %tap.row.end
+tap.row.end:
+  %a.next = add nuw nsw i64 %a, 1
+  %a.more = icmp ult i64 %a.next, %tall
+  br i1 %a.more, label %tap.row, label %row.end
+row.end:
+  %i.next = add nuw nsw i64 %i, 1
+  %i.more = icmp ult i64 %i.next, %rows
+  br i1 %i.more, label %row, label %plane.end
+plane.end:
+  %p.next = add nuw nsw i64 %p, 1
+  %p.more = icmp ult i64 %p.next, %planes
+  br i1 %p.more, label %plane, label %end
+end:
+  ret void
+}}
+declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.umin.i64(i64, i64)
+"""
+
 # Running sums or products along rows, in float64.
 SCAN_ROWS = """
 define internal void @{name}(ptr noalias %out, ptr noalias %in, i64 %rows, i64 %length) #0 {{
@@ -325,10 +395,15 @@ def loop(name: str, kind: dtype) -> Callable[..., Any] | None:
         return None
     if name == "add_rows":
         return add_rows(kind)
-    if name.split(" ")[0] in ("gather", "scatter_add"):
+    if name.split(" ")[0] == "scatter_add":
         return places(name, kind)
-    if name == "reversed":
-        return reversed_rows(kind.itemsize)
+    if name.startswith("max_pool "):
+        words = words_of(kind) if kind.category == dtypes.FLOAT else None
+        # How far windows are apart is part of the code.
+        right = int(name.split(" ")[1])
+        if words is None:
+            return None
+        return compiled("max_pool", POOL.format(right=right, down=right - 1, **words), 3, 12)
     if name in REMAINDER_BODIES and kind is dtypes.float32:
         return compiled("remainders", REMAINDERS.format(body=REMAINDER_BODIES[name]), 4, 1)
     return scan(name) if kind is dtypes.float32 else None
@@ -350,22 +425,15 @@ def words_of(kind: dtype) -> dict[str, Any] | None:
 
 
 def places(name: str, kind: dtype) -> Callable[..., Any] | None:
-    """gather (operand, index, result, ...), scatter_add (result, index, values, ...); both then
-    take outer, length, count, and inner, unless they are `along` rows"""
+    """scatter_add (result, index, values, outer, length, count, inner), without `inner` where they
+    are `along` rows"""
     words = words_of(kind)
     if words is None:
         return None
     base, _, along = name.partition(" ")
-    body = (GATHER if base == "gather" else SCATTER).format(**words)
+    body = SCATTER.format(**words)
     text = (PLACES_ALONG if along else PLACES).format(name=base, body=body, **words)
     return compiled(base, text, 3, 3 if along else 4)
-
-
-def reversed_rows(width: int) -> Callable[..., Any] | None:
-    """(operand, result, rows, length)"""
-    if width > 8:
-        return None
-    return compiled("reversed", REVERSED.format(bits=8 * width, width=width), 2, 2)
 
 
 def scan(name: str) -> Callable[..., Any]:

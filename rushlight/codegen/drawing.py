@@ -11,7 +11,7 @@ from typing import Any
 
 from rushlight.arrays import boxmuller
 from rushlight.codegen.byhand import compiled
-from rushlight.codegen.eager import can_compile
+from rushlight.codegen.native import can_compile
 from rushlight.codegen.vectormath import Lines
 
 __all__ = ["drawer"]

@@ -19,8 +19,8 @@ import numpy as np
 from rushlight.arrays import special
 from rushlight.arrays.numpy_ import MATH
 from rushlight.base import logs
-from rushlight.base.errors import MissingExtra
 from rushlight.codegen import native
+from rushlight.codegen.doors import DoorText, Given
 from rushlight.codegen.driver import live_steps
 from rushlight.codegen.expressions import Builder, Expression, Inexpressible
 from rushlight.codegen.extents import Extent
@@ -29,7 +29,7 @@ from rushlight.codegen.inplace import maker, reads_in_step
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.lowerings import Lowering
 from rushlight.codegen.program import LoopProgram, expression_of
-from rushlight.codegen.values import Value
+from rushlight.codegen.values import Name, Value
 from rushlight.codegen.writer import RunWriter
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
@@ -48,19 +48,6 @@ Function = Callable[..., Any]
 HINTS = (8, 1024)
 
 lock = threading.RLock()
-available: bool | None = None
-
-
-def can_compile() -> bool:
-    """Whether the compiler is installed."""
-    global available
-    if available is None:
-        try:
-            native.this_host()
-            available = True
-        except MissingExtra:
-            available = False
-    return available
 
 
 class Number(Expression):
@@ -267,10 +254,14 @@ class ArrayWriter(RunWriter):
 
 
 def finished(
-    program: LoopProgram, flat: str, label: str, writes: list[tuple[Buffer, Buffer]] | None = None
+    program: LoopProgram,
+    flat: str,
+    label: str,
+    call: Given,
+    writes: list[tuple[Buffer, Buffer]] | None = None,
 ) -> Function:
-    """The function of arrays that runs a program. `writes` are pairs (memory of an operand, what is
-    computed to be put there)."""
+    """The function of arrays that runs a program; as `door`, it may have one that takes calls as
+    they are. `writes` are pairs (memory of an operand, what is computed to be put there)."""
     for _, value in writes or ():
         value.role = "result"
     schedule = fuse(live_steps(program.steps))
@@ -286,12 +277,38 @@ def finished(
     source = writer.source()
     if not writer.entries:
         raise Inexpressible("nothing to compute")
-    library = native.compile_text(writer.module.text(), writer.entries)
+    objects = None if writes else door_of(writer, call)
+    entries = [*writer.entries, *(() if objects is None else (DOOR,))]
+    library = native.compile_text(writer.module.text(), entries)
     for name in writer.entries:
         writer.scope[name] = library.function(name)
     exec(compile(source, f"<native kernel of {label}>", "exec"), writer.scope)
-    run: Function = writer.scope["run"]
-    return run
+    run: Any = writer.scope["run"]
+    if objects is not None:
+        run.door = library.door(DOOR, objects)
+    return run  # type: ignore[no-any-return]
+
+
+DOOR = "door"
+
+
+def door_of(writer: ArrayWriter, call: Given) -> tuple[Any, ...] | None:
+    """Add a door to a writer's module; the objects that it refers to, None where it has none."""
+    if native.this_host().array_maker is None or len(writer.entries) > 1:
+        return None
+    names = writer.program.outputs
+    is_tuple = isinstance(names, tuple)
+    outputs = [
+        writer.results.get(name.name) if isinstance(name, Name) else None
+        for name in (names if is_tuple else (names,))
+    ]
+    if not is_tuple and outputs[0] is None:
+        return None
+    door = DoorText(writer.module, call, writer.entry_calls[writer.entries[0]])
+    try:
+        return door.write(DOOR, outputs, is_tuple)
+    except Inexpressible:
+        return None
 
 
 def given(program: LoopProgram, name: str, shape: Any, kind: dtype) -> Value:
@@ -310,7 +327,7 @@ def told(program: LoopProgram, text: str, hint: int) -> Any:
 
 def attempt(label: str, make: Function, *given: Any) -> Function | None:
     """What `make` makes, one thread at a time; None where the op has no such code."""
-    if not can_compile():
+    if not native.can_compile():
         return None
     with lock:
         try:
@@ -363,8 +380,11 @@ def written_text(
     arrays = [at for at, value in enumerate(args) if type(value) is ndarray and value.ndim]
     names = {at: program.fresh("x") for at in arrays}
     count = told(program, f"{names[arrays[0]]}.size", HINTS[1])
+    call = Given(args)
+    call.atoms[count.atoms()[0]] = None
     for at in arrays:
-        expr = given(program, names[at], (count,), dtypes.from_numpy(args[at].dtype)).expr
+        source = given(program, names[at], (count,), dtypes.from_numpy(args[at].dtype))
+        call.buffers[at], expr = source.buffer, source.expr
         for target in chains.get(at, ()):
             expr = m.cast(expr, target)  # type: ignore[arg-type]
         operands[at] = expr
@@ -376,6 +396,7 @@ def written_text(
         chain = chains.get(at, ())
         if not by_value:
             operands[at] = number(program, kind, type(value) is float)
+            call.buffers[at] = operands[at].payload[0]
             for target in chain:
                 operands[at] = m.cast(operands[at], target)
         elif type(value) is ndarray:
@@ -402,9 +423,9 @@ def written_text(
             for at, value in zip(writes, values, strict=True)
             if value.buffer is not None
         ]
-        return finished(program, names[arrays[0]], label, pairs)
+        return finished(program, names[arrays[0]], label, call, pairs)
     program.outputs = program.results(tuple(values) if several else values[0])
-    run = finished(program, names[arrays[0]], label)
+    run = finished(program, names[arrays[0]], label, call)
     return run if m.limit == math.inf else within(m.limit, run)
 
 
@@ -454,19 +475,30 @@ def lowered_kernel(
     return attempt(op.name(), written_rule, op, args, fixed)
 
 
-def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[int]) -> Function:
-    program = LoopProgram(native.this_host().converts_half)
+def operands_of(
+    program: LoopProgram, args: tuple[Any, ...], fixed: set[int]
+) -> tuple[list[Any], Given]:
+    """The arguments of a call with values for arrays, and what its door is made for."""
     sizes: dict[int, Any] = {}
     operands = list(args)
+    call = Given(args, fixed, SMALL)
     for at, value in enumerate(args):
         if type(value) is not ndarray:
             continue
         name = program.fresh("x")
         for axis, size in enumerate(value.shape):
             if size not in fixed and size not in sizes:
-                sizes[size] = told(program, f"{name}.shape[{axis}]", HINTS[size > SMALL])
+                found = told(program, f"{name}.shape[{axis}]", HINTS[size > SMALL])
+                sizes[size] = found
+                call.atoms[found.atoms()[0]] = at, axis
         shape = tuple([sizes.get(size, size) for size in value.shape])
         operands[at] = given(program, name, shape, dtypes.from_numpy(value.dtype))
+        call.buffers[at] = operands[at].buffer
+    return operands, call
+
+
+def specs_of(op: OpOverload | LoopRule, operands: list[Any]) -> Any:
+    """What an op answers, as tensors without values."""
     metas = [
         shell(v.shape, v.strides, v.dtype, devices.cpu) if isinstance(v, Value) else v
         for v in operands
@@ -479,7 +511,14 @@ def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[in
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         # Sizes that a call tells are taken for different; a wrong call is the kernel's to refuse.
         raise Inexpressible(str(error)) from None
-    answer = shell_of(specs, devices.cpu)
+    return shell_of(specs, devices.cpu)
+
+
+def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[int]) -> Function:
+    program = LoopProgram(native.this_host().converts_half)
+    operands, call = operands_of(program, args, fixed)
+    answer = specs_of(op, operands)
+    found: Any
     if isinstance(op, LoopRule):
         found = op.lower(Lowering(program, answer), *operands)
     else:
@@ -499,4 +538,4 @@ def written_rule(op: OpOverload | LoopRule, args: tuple[Any, ...], fixed: set[in
         program.realise(value)
         values.append(value)
     program.outputs = program.results(tuple(values) if several else values[0])
-    return finished(program, "", op.name())
+    return finished(program, "", op.name(), call)

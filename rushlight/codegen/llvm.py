@@ -21,7 +21,7 @@ from rushlight.codegen.plan import Plan
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype
 
-__all__ = ["ModuleText"]
+__all__ = ["ModuleText", "extent_value"]
 
 FLOAT_TYPES = {
     dtypes.float16: "half",
@@ -140,7 +140,7 @@ class ModuleText:
             lines += self.number_lines(at)
         numbers = {atom: f"%n{count + at}" for at, atom in enumerate(atoms)}
         places = {buffer: f"%p{at}" for at, buffer in enumerate(arrays)}
-        lines += self.scratch_places(scratch, places, numbers)
+        lines += self.scratch_places(scratch, places, numbers, f"%p{len(arrays)}")
         for kernel, given, sizes in calls:
             texts = [f"ptr {places[buffer]}" for buffer in given]
             texts += [f"i64 {numbers[atom]}" for atom in sizes]
@@ -179,11 +179,10 @@ class ModuleText:
         ]
 
     def scratch_places(
-        self, scratch: Plan, places: dict[Buffer, str], numbers: dict[Atom, str]
+        self, scratch: Plan, places: dict[Buffer, str], numbers: dict[Atom, str], base: str
     ) -> list[str]:
-        """The lines that find buffers in scratch memory, which is the array behind the others."""
+        """The lines that find buffers in scratch memory, which begins at `base`."""
         lines: list[str] = []
-        base = f"%p{len(places)}"
 
         def put(text: str) -> str:
             name = f"%s{len(lines)}"

@@ -184,13 +184,11 @@ def restrided(value: Expression, change: Restride) -> Expression:
 
 
 def accesses(statement: Statement) -> Iterable[Ints]:
-    """The strides of every access of a statement, its target's first."""
+    """The strides of every access of a statement to memory, its target's first."""
     yield statement.strides
     for node in walk(statement.value):
         if node.op == "load":
             yield node.payload[1]
-        elif node.op == "index":
-            yield node.payload[0]
 
 
 def loop_order(sizes: Ints, statements: list[Statement]) -> list[int]:

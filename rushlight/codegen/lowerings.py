@@ -79,6 +79,16 @@ class Lowering:
         """An operand over a shape that it broadcasts to."""
         return self.cast(self.program.expanded(value, shape), dtype)
 
+    def reversed(self, expr: Expression, shape: Ints, axes: Ints) -> Expression:
+        """An expression over a shape the other way round along some axes."""
+
+        def change(strides: Ints, offset: int) -> tuple[Ints, int]:
+            ends = sum([strides[axis] * (shape[axis] - 1) for axis in axes])
+            steps = [-step if axis in axes else step for axis, step in enumerate(strides)]
+            return tuple(steps), offset + ends
+
+        return restrided(expr, change)
+
     def cast(self, expr: Expression, dtype: dtype) -> Expression:
         return self.m.cast(expr, dtype)
 

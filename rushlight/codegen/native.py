@@ -6,14 +6,21 @@ cache and is linked from there the next time.
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
+from rushlight.base.errors import MissingExtra, OldExtra
 from rushlight.base.lazy import load
 from rushlight.codegen import cache, config, entries
 from rushlight.codegen.llvm import ModuleText
 
-__all__ = ["Library", "assembly", "compile_text", "new_module"]
+__all__ = ["Library", "assembly", "can_compile", "compile_text", "new_module"]
+
+
+# The first llvmlite whose LLVM has pointers without types, in which all text is written.
+OLDEST = [0, 45]
 
 
 class Host:
@@ -22,10 +29,13 @@ class Host:
     def __init__(self) -> None:
         binding: Any = load("llvmlite.binding", "compile")
         llvmlite: Any = load("llvmlite", "compile")
+        self.version = str(llvmlite.__version__)
+        if [int(part) for part in self.version.split(".")[:2]] < OLDEST:
+            needed = ".".join(map(str, OLDEST))
+            raise OldExtra("llvmlite", "compile", self.version, needed)
         self.binding = binding
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
-        self.version = str(llvmlite.__version__)
         self.triple = binding.get_process_triple()
         self.cpu = str(binding.get_host_cpu_name())
         self.features = str(binding.get_host_cpu_features().flatten())
@@ -43,6 +53,7 @@ class Host:
         self.count = 0
         self.converts_half = "x86" not in self.triple or "+f16c" in self.features
         self.fast = entries.reads_arrays()
+        self.array_maker = entries.array_maker()
 
 
 host: Host | None = None
@@ -53,6 +64,19 @@ def this_host() -> Host:
     if host is None:
         host = Host()
     return host
+
+
+@functools.cache
+def can_compile() -> bool:
+    """Whether what compiles is installed; a warning where that is too old."""
+    try:
+        this_host()
+    except OldExtra as old:
+        warnings.warn(f"{old} Until then NumPy computes everything.", stacklevel=2)
+        return False
+    except MissingExtra:
+        return False
+    return True
 
 
 def new_module() -> ModuleText:
@@ -68,6 +92,8 @@ class Library:
         builder = here.binding.JITLibraryBuilder().add_object_img(image).add_current_process()
         for name in names:
             builder.export_symbol(name)
+        if here.array_maker is not None:
+            builder.import_symbol(entries.NEW_ARRAY, here.array_maker)
         self.tracker = builder.link(here.linker, f"rushlight{here.count}")
         self.fast = here.fast
 
@@ -77,6 +103,10 @@ class Library:
         if self.fast:
             return entries.builtin(name, address, self.tracker)
         return entries.plain(address, self.tracker)
+
+    def door(self, name: str, objects: tuple[Any, ...]) -> Callable[..., Any]:
+        """An entry point that takes a call's arguments as they are, and refers to some objects."""
+        return entries.builtin(name, self.tracker[name], self.tracker, objects)
 
 
 def compile_text(text: str, names: list[str], thorough: bool = True) -> Library:

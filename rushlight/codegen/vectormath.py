@@ -244,6 +244,8 @@ class Lines:
         """log(1 + f) + k ln 2."""
         if self.kind == "f32":
             r = self.mul(self.mul(f, f), self.poly(LOG32, f))
+            if correction is not None:
+                r = self.add(r, correction)
             r = self.add(f, self.fma(k, self.c(-2.12194440e-4), r))
             return self.fma(k, self.c(0.693359375), r)
         s = self.div(f, self.add(f, self.c(2.0)))
@@ -313,16 +315,23 @@ def log(e: Lines, x: str) -> str:
 
 
 def log1p(e: Lines, x: str) -> str:
-    if e.kind == "f32":
-        return compute_in_double("log1p")(e, x)
     u = e.add(x, e.c(1.0))
     f, k, whole = e.log_split(u)
     # Near 1 the sum need not be formed at all; elsewhere what it lost is added again.
-    near = e.put(f"icmp eq i64 {whole}, 0")
-    f = e.sel(near, x, f)
+    near = e.put(f"icmp eq {e.I} {whole}, 0")
     big = e.cmp("oge", x, e.c(1.0))
     lost = e.sel(big, e.sub(e.c(1.0), e.sub(u, x)), e.sub(x, e.sub(u, e.c(1.0))))
-    correction = e.sel(near, e.c(0.0), e.div(lost, u))
+    if e.kind == "f32":
+        # What is lost is a few units of the last place, and nothing once 1 is less than one: a
+        # parabola serves for 1 / (1 + f).
+        far = e.put(f"icmp sgt i32 {whole}, 24")
+        back = e.whole("sub", "0", e.put(f"select i1 {far}, i32 0, i32 {whole}"))
+        inverse = e.fma(e.fma(f, e.c(0.75), e.c(-1.0)), f, e.c(1.0))
+        correction = e.mul(e.mul(lost, inverse), e.power_of_two(back))
+        correction = e.sel(e.put(f"or i1 {near}, {far}"), e.c(0.0), correction)
+    else:
+        correction = e.sel(near, e.c(0.0), e.div(lost, u))
+    f = e.sel(near, x, f)
     value = e.log_ends(x, e.log_sum(f, k, correction), -1.0)
     return e.sel(e.cmp("oeq", x, e.c(0.0)), x, value)
 

@@ -87,6 +87,8 @@ class RunWriter:
         # Names of kernels of ops that are called as they are, and the ops' names.
         self.backends: dict[str, str] = {}
         self.native_segments: dict[str, tuple[Sequence[Kernel | Native], Plan]] = {}
+        # What each entry point calls, and the memory that it takes.
+        self.entry_calls: dict[str, tuple[list[Any], list[Buffer], Plan]] = {}
         # The number of threads that a call may use.
         self.threads = Buffer("threads", dtypes.int64, (1,), (1,), "constant")
         self.lines: list[str] = []
@@ -287,6 +289,7 @@ class RunWriter:
         self.module.add_entry(entry, calls, list(outside), scratch, atoms)
         self.entries.append(entry)
         self.native_segments[entry] = kernels, scratch
+        self.entry_calls[entry] = calls, list(outside), scratch
         return entry, list(outside), scratch, atoms
 
     def segment(self, kernels: Sequence[Kernel | Native]) -> None:

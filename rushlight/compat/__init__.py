@@ -6,6 +6,10 @@ come from the table in `aliases.py`. A torch package that is installed beside is
 
 from __future__ import annotations
 
+import multiprocessing
+from importlib import import_module
+from types import ModuleType
+
 import rushlight
 from rushlight.compat.finder import AliasFinder
 
@@ -38,6 +42,7 @@ def install() -> None:
 
         identity.assume()
         _forget_star()
+        multiprocessing.__getattr__ = _part_of_multiprocessing  # type: ignore[attr-defined]
 
 
 def uninstall() -> None:
@@ -49,8 +54,16 @@ def uninstall() -> None:
         identity.restore()
         _active.uninstall()
         _active = None
+        vars(multiprocessing).pop("__getattr__", None)
         rushlight.__version__ = OWN_VERSION
         _forget_star()
+
+
+def _part_of_multiprocessing(name: str) -> ModuleType:
+    """torch: importing it imports these, so programs read them off `multiprocessing`."""
+    if name in ("connection", "managers", "pool", "resource_sharer", "shared_memory", "util"):
+        return import_module(f"multiprocessing.{name}")
+    raise AttributeError(f"module 'multiprocessing' has no attribute {name!r}")
 
 
 def _forget_star() -> None:

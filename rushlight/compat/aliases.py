@@ -151,9 +151,20 @@ ALIASES: dict[str, Entry] = {
     "torch._utils": {
         "is_compiling": ".compiler:is_compiling",
         **bare(_OURS, "_element_size _get_available_device_type _get_device_index"),
-        **bare(_OURS, "_get_device_module _rebuild_parameter _rebuild_tensor_v2"),
+        **bare(_OURS, "_get_device_module"),
+        **bare(".compat.pickles", "_rebuild_parameter _rebuild_parameter_with_state"),
+        **bare(".compat.pickles", "_rebuild_tensor_v2 _rebuild_tensor_v3"),
+        "_rebuild_tensor": ".compat.pickles:rebuild_plain",
+        "_rebuild_qtensor": ".io.quantized:rebuild",
+        "_rebuild_nested_tensor": ".io.nested:rebuild_packed",
+        "_rebuild_sparse_tensor": ".io.rebuild:rebuild_sparse",
+        "_rebuild_meta_tensor_no_storage": ".io.rebuild:rebuild_meta",
+        "_rebuild_wrapper_subclass": ".io.rebuild:rebuild_wrapper",
+        # torch: pickles name memory formats `torch._utils:torch.channels_last`.
+        "torch": ".",
         **same(".data.failure", "ExceptionWrapper KeyErrorMessage"),
     },
+    "torch.storage": {"_load_from_bytes": ".compat.pickles:load_from_bytes"},
     "torch._vmap_internals": {"_vmap": ".func.vmap:plain_vmap", "vmap": ".func.vmap:former_vmap"},
     "torch._tensor_str": {
         "PRINT_OPTS": ".core.format:_options",
@@ -161,9 +172,10 @@ ALIASES: dict[str, Entry] = {
         "_str": ".core.format:tensor_str",
         "printoptions": ".core.format:printoptions",
     },
+    "torch.nested._internal.nested_tensor": {"_rebuild_njt": ".io.nested:rebuild_jagged"},
     "torch._tensor": {
         "Tensor": ".core.tensor:Tensor",
-        "_rebuild_from_type_v2": f"{_OURS}:rebuild_from_type_v2",
+        "_rebuild_from_type_v2": ".compat.pickles:rebuild_from_type_v2",
     },
     "torch._guards": same(".core.fake", "active_fake_mode"),
     "torch._prims_common": same(_OURS, "is_contiguous_or_false"),
@@ -195,6 +207,7 @@ ALIASES: dict[str, Entry] = {
         "TensorBase": ".core.tensor:Tensor",
         "_TensorMeta": ".core.tensor:TensorType",
         "_TensorBase": ".core.tensor:Tensor",
+        "_VariableFunctionsClass": ".",
         "_WeakTensorRef": ".autograd.graph:WeakTensorRef",
         "_LinAlgError": ".base.errors:LinAlgError",
         "_set_grad_enabled": ".autograd.grad_mode:write_grad",
@@ -243,6 +256,8 @@ ALIASES: dict[str, Entry] = {
     "torch._C._autograd": {
         "SavedTensor": ".core.node:SavedTensor",
         "_saved_tensors_hooks_is_enabled": ".autograd.graph:saved_tensors_hooks_enabled",
+        "_saved_tensors_hooks_disable": ".autograd.graph:forbid_saved_tensors_hooks",
+        "_saved_tensors_hooks_enable": ".autograd.graph:allow_saved_tensors_hooks",
         "_unsafe_set_version_counter": ".autograd.graph:unsafe_set_version_counter",
         **bare(".autograd.profiler", "_profiler_enabled"),
     },
@@ -580,6 +595,9 @@ ALIASES: dict[str, Entry] = {
         **same(".export.records", "register_dataclass_as_pytree_node"),
     },
     "torch._export.verifier": ".export.verifier",
+    "torch._export.converter": same(".export.converting", "TS2EPConverter"),
+    "torch._export.tools": same(".export.reporting", "report_exportability"),
+    "torch.export._swap": bare(".export.swapping", "_swap_modules"),
     "torch._export.pass_base": {
         "_ExportPassBaseDeprecatedDoNotUse": ".export.passes:GraphRebuilding",
     },
@@ -754,6 +772,8 @@ ALIASES: dict[str, Entry] = {
     },
     "torch.optim.lr_scheduler": {
         "EPOCH_DEPRECATION_WARNING": ".optim.schedule:EPOCH_GIVEN",
+        "_enable_get_lr_call": ".optim.schedule:within_step",
+        "_warn_get_lr_called_within_step": ".optim.schedule:check_within_step",
         "*": ".optim",
     },
     "torch.nn.utils.stateless": {

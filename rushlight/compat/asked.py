@@ -7,19 +7,22 @@ the first place that asked, and whether that was a question (`hasattr`) or a use
 from __future__ import annotations
 
 import dis
+import importlib
 import json
 import os
 import sys
-from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 from rushlight.base import lazy
 from rushlight.compat.near import nearest
 
-__all__ = ["ASKED", "as_json", "start", "stop", "summary"]
+__all__ = ["ASKED", "as_json", "is_lookup", "is_ours", "start", "stop", "summary"]
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_COMPAT = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(_COMPAT)) + os.sep
+# Functions of the package that look a name up for somebody else.
+_LOOKUPS = ("__getattr__", "__getattribute__", "getattr_with_aliases", "import_module")
 # Instructions that use a name; anything else that looks one up is a call that asks.
 _USES = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "IMPORT_NAME")
 SHOWN = 12
@@ -39,13 +42,26 @@ class Asked:
 ASKED: dict[str, Asked] = {}
 
 
-def users(frame: FrameType | None) -> Iterator[FrameType]:
-    """The frames that are neither this package's nor the import system's, innermost first."""
+def is_ours(file: str) -> bool:
+    return file.startswith(_PACKAGE)
+
+
+def is_lookup(file: str, function: str) -> bool:
+    """Whether a frame only passes on a name that somebody asked for."""
+    if file.startswith(("<frozen ", importlib.__file__ or "<none>", _COMPAT)):
+        return True
+    return is_ours(file) and function in _LOOKUPS
+
+
+def asking_frame() -> FrameType | None:
+    """The frame that asked for a name; None where that is the package's own."""
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((_PACKAGE + os.sep, "<frozen ")) and "importlib" not in file:
-            yield frame
+        if not is_lookup(file, frame.f_code.co_name) and file != lazy.__file__:
+            return None if is_ours(file) else frame
         frame = frame.f_back
+    return None
 
 
 def is_use(frame: FrameType) -> bool:
@@ -57,7 +73,7 @@ def note(module: str, name: str) -> None:
     """Keep that `module.name` is missing."""
     if name.startswith("__"):
         return
-    frame = next(users(sys._getframe(1)), None)
+    frame = asking_frame()
     if frame is None:
         return
     root, dot, rest = module.partition(".")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.compat.finder import ABSENT, Entry
+from rushlight.compat.finder import Entry
 
 _COMPILING = ".compiler.compiling"
 _MARKS = ".capture.marks"
@@ -38,9 +38,13 @@ COMPILE_ALIASES: dict[str, Entry] = {
         **_MARKING,
         "config": ".compiler.config",
         "is_compiling": ".compiler:is_compiling",
-        "export": ABSENT,
+        "export": ".compiler.exporting:export",
     },
     "torch._dynamo.config": ".compiler.config",
+    "torch._logging": {
+        **named(".base.logs", "set_logs warning_once"),
+        "getArtifactLogger": ".base.logs:get_artifact_logger",
+    },
     "torch._dynamo._trace_wrapped_higher_order_op": named(
         ".func.subscripts", "TransformGetItemToIndex"
     ),
@@ -52,14 +56,17 @@ COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo.decorators": {
         **_MARKED,
         **_MARKING,
+        "_DimRange": ".io.nested:DimRange",
     },
     "torch._dynamo.eval_frame": named(
         _COMPILING, "OptimizedModule explain optimize optimize_assert reset is_dynamo_supported"
-    ),
+    )
+    | named(".compiler.exporting", "export ExportResult"),
     "torch._dynamo.exc": named(
         ".capture.exc",
         "BackendCompilerFailed FailOnRecompileLimitHit InternalTorchDynamoError InvalidBackend "
-        "RecompileError TorchDynamoException Unsupported UserError UserErrorType",
+        "RecompileError TorchDynamoException UncapturedHigherOrderOpError Unsupported UserError "
+        "UserErrorType",
     ),
     "torch._dynamo.source": named(
         ".symbolic", "ConstantSource LocalSource AttrSource TensorPropertySource"
@@ -71,6 +78,7 @@ COMPILE_ALIASES: dict[str, Entry] = {
     "torch._dynamo.utils": {
         **named(_BACKENDS, "is_compile_supported"),
         **named(".base.counters", "counters"),
+        **named(".compiler.config", "ifdynstaticdefault"),
         **named(".testing.comparison", "same"),
     },
 }

@@ -38,7 +38,10 @@ DISTRIBUTED: dict[str, Entry] = {
         "average_parameters average_parameters_or_parameter_groups get_params_to_average"
     ),
     "torch.distributed.argparse_util": grouped("check_env env"),
-    "torch.distributed.autograd": grouped("context is_available"),
+    "torch.distributed.autograd": {
+        **grouped("DistAutogradContext backward context get_gradients"),
+        "is_available": ".distributed.rpc:is_available",
+    },
     "torch.distributed.checkpoint.api": {"*": ".distributed.checkpoint"},
     "torch.distributed.checkpoint.default_planner": grouped(
         "DefaultLoadPlanner DefaultSavePlanner create_default_global_load_plan "

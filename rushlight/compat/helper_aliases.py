@@ -30,7 +30,6 @@ HELPER_ALIASES: dict[str, Entry] = {
             "_flatten_dense_tensors _unflatten_dense_tensors _take_tensors _reorder_tensors_as "
             "_import_dotted_name classproperty"
         ),
-        **bare("_rebuild_tensor"),
     },
     "torch.utils.data.dataloader": bare("_collate_fn_t _worker_init_fn_t"),
     "torch.nn.modules.utils": bare("_list_with_default"),
@@ -69,7 +68,23 @@ HELPER_ALIASES: dict[str, Entry] = {
     "torch.nn.utils.stateless": bare("_reparametrize_module"),
     "torch.distributions.transforms": bare("_clipped_sigmoid", ".distributions.transforms"),
     "torch.functional": {"F": ".nn.functional"},
-    "torch": {"legacy_contiguous_format": ".core.device:contiguous_format"},
+    "torch": {
+        "legacy_contiguous_format": ".core.device:contiguous_format",
+        **bare("eig lstsq matrix_rank solve symeig _has_compatible_shallow_copy_type"),
+        "_disable_dynamo": ".compiler:disable",
+    },
+    "torch.utils._triton": bare("has_triton"),
+    "torch._tensor_str": bare("_add_suffixes _str_intern"),
+    "torch.amp.grad_scaler": {"_refresh_per_optimizer_state": ".amp.scaler:fresh_state"},
+    "torch.optim.optimizer": {**_OPTIMISERS, "StateDict": "builtins:dict"},
+    "torch.optim._functional": ".optim.functional",
+    "torch.utils.tensorboard.writer": {"SummaryWriter": ".utils.tensorboard:SummaryWriter"},
+    "torch.utils.tensorboard.summary": {"hparams": ".utils.tensorboard:hparams"},
+    "torch.utils.tensorboard._convert_np": {"make_np": ".utils.tensorboard:as_array"},
+    "torch.onnx": {
+        "TrainingMode": ".onnx.modes:TrainingMode",
+        "OperatorExportTypes": ".onnx.modes:OperatorExportTypes",
+    },
     "torch._subclasses.fake_tensor": {
         "unset_fake_temporarily": ".core.fake:unset_fake_temporarily",
     },
@@ -92,10 +107,12 @@ HELPER_ALIASES: dict[str, Entry] = {
     },
     "torch._C": {"_is_tracing": ".jit:is_tracing", **bare("_get_cudnn_enabled")},
     "torch.nn.parallel.distributed": bare("_find_tensors"),
-    "torch.optim.optimizer": _OPTIMISERS,
     "torch.optim.adam": _OPTIMISERS,
     "torch.optim.sgd": _OPTIMISERS,
-    "torch.serialization": bare("_is_path _is_zipfile"),
+    "torch.serialization": {
+        **bare("_is_path _is_zipfile"),
+        "_get_layout": ".io.rebuild:layout_of",
+    },
     "torch.utils.checkpoint": bare("_get_autocast_kwargs _infer_device_type"),
     "torch.fx.node": {"_get_qualified_name": ".graph.names:qualified_name"},
     "torch.fx.graph": {

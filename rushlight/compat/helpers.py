@@ -16,8 +16,8 @@ from typing import Any
 
 import rushlight
 from rushlight import nn
-from rushlight.compat.private import rebuild_tensor_v2
 from rushlight.core.dtype import dtype
+from rushlight.core.format import body_str, tensor_str, with_suffixes
 from rushlight.core.tensor import Tensor
 from rushlight.func.stateless import replaced
 from rushlight.jit.scripting.annotations import BroadcastingList
@@ -83,11 +83,6 @@ def find_tensors(obj: Any) -> Iterable[Tensor]:
     if isinstance(obj, (list, tuple)):
         return [tensor for entry in obj for tensor in find_tensors(entry)]
     return []
-
-
-def rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Any:
-    """A tensor over a storage, as old pickles make it."""
-    return rebuild_tensor_v2(storage, storage_offset, size, stride, False, None)
 
 
 # -- names and texts -------------------------------------------------------------------------------
@@ -296,3 +291,51 @@ def infer_device_type(*args: Any) -> str:
 
     kinds = [tensor.device.type for tensor in find_tensors(args) if tensor.device.type != "cpu"]
     return kinds[0] if kinds else str(DefaultDeviceType.get_device_type())
+
+
+# -- what torch has given up -----------------------------------------------------------------------
+
+
+def given_up(name: str, instead: str) -> Any:
+    """torch: functions that are there and say what took their place."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"torch.{name} is no longer part of torch; use torch.linalg.{instead}.")
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+eig, lstsq = given_up("eig", "eig"), given_up("lstsq", "lstsq")
+solve, symeig = given_up("solve", "solve"), given_up("symeig", "eigh")
+matrix_rank = given_up("matrix_rank", "matrix_rank")
+
+
+def has_compatible_shallow_copy_type(input: Tensor, source: Tensor) -> bool:
+    """Whether `input.data = source` may keep the object: both are of one layout."""
+    return input.layout == source.layout
+
+
+def validate_cuda_device(location: Any) -> Any:
+    """The device of a location in a file; there is none."""
+    raise RuntimeError(
+        f"The file puts storages on {location}, and torch.cuda.is_available() is False. Give "
+        "map_location=torch.device('cpu') to torch.load to put them into memory."
+    )
+
+
+def add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
+    return with_suffixes(tensor_str, suffixes, indent, force_newline)
+
+
+def str_intern(inp: Tensor, *, tensor_contents: str | None = None) -> str:
+    """What `repr` shows of a tensor, with another text for its numbers."""
+    shown = tensor_str(inp)
+    if tensor_contents is None:
+        return shown
+    return shown.replace(body_str(inp, shown.index("(") + 1), tensor_contents, 1)
+
+
+def has_triton() -> bool:
+    """Whether torch could make kernels by Triton on this machine: they need a device."""
+    return False

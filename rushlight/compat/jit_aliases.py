@@ -33,6 +33,16 @@ _PASSES = {
 }
 
 
+_EXECUTOR = {
+    "bailout_depth": "bailout_depth",
+    "nvfuser_enabled": "nvfuser",
+    "profiling_executor": "profiling_executor",
+    "profiling_mode": "profiling_mode",
+    "texpr_fuser_enabled": "texpr_fuser",
+    "texpr_reductions_enabled": "texpr_reductions",
+}
+
+
 def named(module: str, names: str) -> dict[str, str]:
     return {name: f"{module}:{name}" for name in names.split()}
 
@@ -47,6 +57,16 @@ NATIVE: dict[str, str] = {
     **{f"_jit_pass_{name}": f".jit.passes.{target}" for name, target in _PASSES.items()},
     "_jit_get_inline_everything_mode": ".jit.settings:get_inline_everything",
     "_jit_set_inline_everything_mode": ".jit.settings:set_inline_everything",
+    **{f"_jit_set_{name}": f".jit.settings:{target}.write" for name, target in _EXECUTOR.items()},
+    "_jit_override_can_fuse_on_cpu": ".jit.settings:fuses_on_cpu.write",
+    "_jit_override_can_fuse_on_gpu": ".jit.settings:fuses_on_gpu.write",
+    "_jit_can_fuse_on_cpu": ".jit.settings:fuses_on_cpu.read",
+    "_jit_can_fuse_on_gpu": ".jit.settings:fuses_on_gpu.read",
+    "_jit_texpr_fuser_enabled": ".jit.settings:texpr_fuser.read",
+    "_jit_nvfuser_enabled": ".jit.settings:nvfuser.read",
+    "_get_graph_executor_optimize": ".jit.settings:optimises.read",
+    "_set_graph_executor_optimize": ".jit.settings:optimises.write",
+    "_debug_set_autodiff_subgraph_inlining": ".jit.settings:subgraph_inlining.write",
     "_create_function_from_graph": ".jit.settings:create_function",
     "_get_tracing_state": ".jit.tracing.state:get_tracing_state",
     "ScriptFunction": ".jit.objects.functions:ScriptFunction",

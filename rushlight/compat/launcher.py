@@ -26,8 +26,6 @@ _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
 _SHIM = os.path.join(os.path.dirname(_HERE), "shim")
 # what mpirun and its kin put into the environment
 _MPIRUN = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_STEP_ID")
-# frames that only pass on a look-up of a name
-_LOOKUP_FUNCTIONS = ("__getattr__", "__getattribute__", "getattr_with_aliases", "import_module")
 
 
 class Missing(NamedTuple):
@@ -219,21 +217,10 @@ def _frames(tb: TracebackType | None) -> Iterator[tuple[str, int, str]]:
         tb = tb.tb_next
 
 
-def _is_ours(filename: str) -> bool:
-    return filename.startswith(_PACKAGE + os.sep)
-
-
-def _is_lookup(filename: str, function: str) -> bool:
-    if filename.startswith(("<frozen ", importlib.__file__ or "<none>")):
-        return True
-    in_compat = filename.startswith(os.path.dirname(_HERE) + os.sep)
-    return in_compat or (_is_ours(filename) and function in _LOOKUP_FUNCTIONS)
-
-
 def _raised_inside(tb: TracebackType | None) -> bool:
     """Whether rushlight's own code, not the script's, asked for the name."""
-    asking = [f for f, _, function in _frames(tb) if not _is_lookup(f, function)]
-    return bool(asking) and _is_ours(asking[-1])
+    asking = [f for f, _, function in _frames(tb) if not asked.is_lookup(f, function)]
+    return bool(asking) and asked.is_ours(asking[-1])
 
 
 def find_missing(error: BaseException) -> Missing | None:
@@ -322,7 +309,7 @@ def report(missing: Missing, tb: TracebackType | None) -> str:
     import linecache
 
     lines = [f"rushlight: {missing.text}"]
-    users = [f for f in _frames(tb) if not _is_ours(f[0]) and not _is_lookup(f[0], f[2])]
+    users = [f for f in _frames(tb) if not asked.is_ours(f[0]) and not asked.is_lookup(f[0], f[2])]
     if users:
         filename, line, _ = users[-1]
         lines.append(f"  at {_shown(filename)}:{line}")

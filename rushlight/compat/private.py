@@ -17,7 +17,6 @@ from rushlight.core.modes import len_torch_function_stack
 from rushlight.core.tensor import Tensor
 from rushlight.func.nesting import remove_batch_dim
 from rushlight.func.unwrapping import is_batched
-from rushlight.io import rebuild
 from rushlight.symbolic.checks import check_with
 
 CPU = rushlight.device("cpu")
@@ -124,40 +123,6 @@ def shape_as_tensor(x: Tensor) -> Tensor:
 def is_contiguous_or_false(x: Tensor) -> bool:
     """Whether a tensor is contiguous, as far as that is known."""
     return bool(x.is_contiguous())
-
-
-def rebuild_tensor_v2(
-    storage: Any, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: Any,
-    metadata: Any = None,
-) -> Any:  # fmt: skip
-    """A tensor over a storage, as pickles make it."""
-    made = rushlight.empty(0, dtype=storage.dtype).set_(
-        storage.untyped(), offset, tuple(size), tuple(stride)
-    )
-    made.requires_grad = requires_grad
-    made._backward_hooks = hooks
-    return made
-
-
-def rebuild_from_type_v2(
-    function: Callable[..., Any], new_type: type, args: Any, state: Any
-) -> Any:
-    """A tensor with attributes, as pickles make it."""
-    made = function(*args)
-    if type(made) is not new_type:
-        made = made.as_subclass(new_type)
-    if getattr(type(made), "__setstate__", None) is not Tensor.__setstate__:
-        made.__setstate__(state)
-    else:
-        rebuild.set_attributes(made, state)
-    return made
-
-
-def rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any) -> nn.Parameter:
-    """A parameter, as pickles make it."""
-    made = nn.Parameter(data, requires_grad)
-    made._backward_hooks = hooks
-    return made
 
 
 def maybe_remove_batch_dim(

@@ -139,7 +139,8 @@ PUBLIC_ALIASES: dict[str, Entry] = {
             "storage_to_tensor_type",
         ),
         **refuse(STORED, "skip_data"),
-        **refuse(DEVICE, "validate_cuda_device validate_hpu_device"),
+        **refuse(DEVICE, "validate_hpu_device"),
+        **named(".compat.helpers", "validate_cuda_device"),
         **named("tempfile", "mkdtemp"),
     },
     "torch.sparse": {

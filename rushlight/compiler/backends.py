@@ -170,6 +170,6 @@ def default_options() -> dict[str, Any]:
 
 def is_compile_supported(device_type: str) -> bool:
     """Whether `torch.compile` makes machine code for a device: what that needs is installed."""
-    from importlib.util import find_spec
+    from rushlight.codegen.native import can_compile
 
-    return device_type.partition(":")[0] == "cpu" and find_spec("llvmlite") is not None
+    return device_type.partition(":")[0] == "cpu" and can_compile()

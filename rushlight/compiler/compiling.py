@@ -5,6 +5,7 @@ Nothing happens before the first call. All compiled code is dropped by `reset`.
 
 from __future__ import annotations
 
+import copy
 import functools
 import types
 import weakref
@@ -13,8 +14,10 @@ from typing import Any
 
 from rushlight.base import logs
 from rushlight.base.counters import counters
+from rushlight.base.errors import error
+from rushlight.base.pytree import tree_leaves
 from rushlight.capture import marks, modules
-from rushlight.capture.cache import Capture, Options, forget_counts
+from rushlight.capture.cache import Capture, GuardFail, Options, forget_counts
 from rushlight.capture.exc import BackendCompilerFailed, TorchDynamoException
 from rushlight.capture.function import graph_module
 from rushlight.capture.recording import Recording
@@ -23,7 +26,10 @@ from rushlight.capture.stances import CURRENT
 from rushlight.capture.torchworld import TorchWorld
 from rushlight.compiler import config, is_compiling, is_dynamo_compiling
 from rushlight.compiler.backends import get_default_backend, lookup_backend
+from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Module, call_plainly
+from rushlight.opset import functions
+from rushlight.opset.creation.random import get_rng_state, set_rng_state
 
 __all__ = ["ExplainOutput", "OptimizedModule", "compile", "explain", "optimize", "reset"]
 
@@ -85,12 +91,19 @@ def optimize(
     backend: Any = "inductor",
     *,
     nopython: bool = False,
+    guard_fail_fn: Callable[[GuardFail], Any] | None = None,
     dynamic: bool | None = None,
     disable: bool = False,
 ) -> Callable[[Any], Any]:
-    """torch's older entry: what it returns is applied to a function or a module."""
+    """torch's older entry: what it returns is applied to a function or a module. `guard_fail_fn` is
+    told why what was compiled does not fit, each time that a function is compiled again."""
     return functools.partial(
-        compiled, fullgraph=nopython, dynamic=dynamic, backend=backend, is_disabled=disable
+        compiled,
+        fullgraph=nopython,
+        dynamic=dynamic,
+        backend=backend,
+        is_disabled=disable,
+        on_miss=guard_fail_fn,
     )
 
 
@@ -100,13 +113,24 @@ def optimize_assert(backend: Any, **options: Any) -> Callable[[Any], Any]:
 
 
 def compiled(
-    model: Any, *, fullgraph: bool, dynamic: bool | None, backend: Any, is_disabled: bool
+    model: Any,
+    *,
+    fullgraph: bool,
+    dynamic: bool | None,
+    backend: Any,
+    is_disabled: bool,
+    on_miss: Callable[[GuardFail], Any] | None = None,
 ) -> Any:
     if not callable(model):
         raise RuntimeError(f"torch.compile expects a callable, not {type(model).__name__}")
-    if is_disabled:
+    if is_disabled or config.disable:
         return model
-    capture = shared_capture(model, backend, fullgraph, dynamic)
+    if on_miss is None:
+        capture = shared_capture(model, backend, fullgraph, dynamic)
+    else:
+        options = Options(fullgraph=fullgraph, dynamic=dynamic)
+        options.on_miss = on_miss
+        capture = make_capture(backend, options)
     if isinstance(model, Module):
         return OptimizedModule(model, capture, (backend, fullgraph, dynamic))
     return entry(model, capture)
@@ -132,32 +156,62 @@ def make_capture(backend: Any, options: Options) -> Capture:
         module = graph_module(recording)
         logs.write("graph_code", module.code.strip())
         backend_now = run if CURRENT.backend is None else lookup_backend(CURRENT.backend)
+        # A backend may write to what it gets.
+        checked = copy.deepcopy(module) if config.verify_correctness else None
         try:
             made = backend_now(module, inputs)
             if not callable(made):
                 raise TypeError(f"a backend returns a callable, not {type(made).__name__}")
         except TorchDynamoException:
             raise
-        except Exception as error:
+        except Exception as failure:
             if config.suppress_errors:
                 counters["stats"]["graphs whose backend failed"] += 1
                 forward: Callable[..., Any] = module.forward
                 return forward
-            raise BackendCompilerFailed(backend_now, error) from error
+            raise BackendCompilerFailed(backend_now, failure) from failure
+        if checked is not None:
+            verify(backend_now, checked, made, inputs)
         counters["stats"]["calls_captured"] += len(recording.calls())
         return made
 
     options.limit = config.limit
     options.starts_dynamic = lambda: not config.assume_static_by_default
     options.learns = lambda: config.automatic_dynamic_shapes
-    options.total = lambda: config.accumulated_recompile_limit
-    options.fails_at_limit = lambda: config.fail_on_recompile_limit_hit
+    options.total = config.total
+    options.fails_at_limit = config.fails_at_limit
     options.fails_again = lambda: config.error_on_recompile
     options.keeps_floats = lambda: config.specialize_float
     options.keeps_numbers = lambda: config.specialize_int
+    options.captures_numbers = lambda: config.capture_scalar_outputs
+    options.captures_sizes = lambda: config.capture_dynamic_output_shape_ops
     capture = Capture(TorchWorld, compile_recording, options)
     CAPTURES.add(capture)
     return capture
+
+
+def verify(backend: Any, module: Any, made: Callable[..., Any], inputs: list[Any]) -> None:
+    """Compare what a backend made with the graph itself, on copies of the inputs."""
+
+    def copied(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        return value.detach().clone().requires_grad_(value.requires_grad)
+
+    def alike(a: Any, b: Any) -> bool:
+        if not isinstance(a, Tensor):
+            return bool(a == b)
+        is_known = (a.shape, a.dtype) == (b.shape, b.dtype)
+        return is_known and bool(functions.allclose(a, b, 1e-4, 1e-4, equal_nan=True))
+
+    before = get_rng_state()
+    expected = tree_leaves(module.forward(*map(copied, inputs)))
+    set_rng_state(before)
+    found = tree_leaves(made(*map(copied, inputs)))
+    set_rng_state(before)
+    if len(found) != len(expected) or not all(map(alike, expected, found)):
+        name = getattr(backend, "__name__", type(backend).__name__)
+        raise error("RL0823", RuntimeError, backend=name)
 
 
 def entry(fn: Any, capture: Capture) -> Any:

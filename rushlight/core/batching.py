@@ -165,6 +165,10 @@ new_batched = partial(object.__new__, BatchedTensor)
 new_sample = partial(object.__new__, Sample)
 
 
+# The positions of the tensors of most elementwise ops.
+FIRST_TWO = (0, 1)
+
+
 def batched(value: Tensor, axis: int, level: int) -> Any:
     """Hide `axis` of a tensor."""
     result: Any = new_batched()
@@ -178,7 +182,22 @@ def batched(value: Tensor, axis: int, level: int) -> Any:
     result._view = None
     result._autograd = None
     result._level = level
-    show(result, value, axis)
+    if axis or value._unusual is not None:
+        show(result, value, axis)
+        return result
+    # `show` of the commonest case, written out.
+    array = value._array
+    sample: Any = new_sample()
+    sample.sizes = array.shape[1:]
+    sample.axis = 0
+    sample.array = array
+    sample.is_contiguous = value._is_contiguous
+    sample.width = value._dtype.itemsize
+    result._unusual = sample
+    result._offset = value._offset
+    result._value = value
+    result._axis = 0
+    result._requires_grad = value._requires_grad
     return result
 
 
@@ -451,11 +470,14 @@ class VmapLevel:
         do here: one dtype, batch axes in front, and no sample of fewer dims than the result. None
         where they do not; the very arguments where none of them is batched."""
         level = self.level
+        positions = op.tensor_positions
+        if positions == FIRST_TWO:
+            return self.ready_pair(args)
         values: Any = None
         dtype: Any = None
         ready = True
         rank = highest = -1
-        for position in op.tensor_positions:
+        for position in positions:
             value = args[position]
             if type(value) is BatchedTensor and value._level == level:
                 own = len(value._unusual.sizes)  # type: ignore[union-attr, arg-type]
@@ -476,6 +498,35 @@ class VmapLevel:
         if values is None:
             return args
         return tuple(values) if ready and rank == highest else None
+
+    def ready_pair(self, args: tuple[Any, ...]) -> Any:
+        """`ready_values` of two operands, or one and a number: most calls'."""
+        level = self.level
+        first, second = args[0], args[1]
+        if type(first) is not BatchedTensor or first._level != level:
+            if type(second) is not BatchedTensor or second._level != level:
+                return args
+            if (
+                second._axis
+                or first._dtype is not second._dtype
+                or first.dim() > len(second._unusual.sizes)  # type: ignore[union-attr, arg-type]
+            ):
+                return None
+            return (first, second._value, *args[2:])
+        if first._axis:
+            return None
+        if isinstance(second, Tensor):
+            if second._dtype is not first._dtype:
+                return None
+            own = len(first._unusual.sizes)  # type: ignore[union-attr, arg-type]
+            if type(second) is not BatchedTensor or second._level != level:
+                if second.dim() > own:
+                    return None
+            elif second._axis or len(second._unusual.sizes) != own:  # type: ignore[union-attr, arg-type]
+                return None
+            else:
+                second = second._value
+        return (first._value, second, *args[2:])
 
     def promoted(self, op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Operands in the dtype that one sample would be computed in: the hidden axis would turn

@@ -650,7 +650,13 @@ def call_subclass(
 
 
 def data_of(tensor: Tensor) -> Any:
-    """A tensor that its class detaches; it counts the writes to it by itself."""
+    """`tensor.data`, which counts the writes to it by itself. A class that handles calls detaches
+    it, and so does whoever sees all that is done."""
+    cls = type(tensor)
+    is_handled = dispatches(cls) and not tensor.handling_layer
+    if not is_handled and not (PROCESS.special and LOCAL.state.sees_aliases()):
+        alias = tensor._alias(share_counter=False)
+        return alias if cls is Tensor or cls in PLAIN else alias.as_subclass(cls)
     found = tensor.detach()
     found._counter = None if found._counter is tensor._counter else found._counter
     return found

@@ -92,8 +92,8 @@ def replay_links(links: list[ViewInfo], base: Any) -> Any:
 
 def owner_of(tensor: Any) -> Any:
     """The jvp level that a tensor belongs to; None for plain forward mode."""
-    if type(tensor) is nodes.LEVEL_TENSOR:
-        return tensor._owner if hasattr(tensor._owner, "duals") else None
+    if type(tensor) is nodes.LEVEL_TENSOR and tensor._owner.duals is not None:
+        return tensor._owner
     return None
 
 
@@ -108,9 +108,10 @@ def tangent_of(tensor: Any) -> Any:
     """The tangent of a tensor at the current level, or None."""
     if not isinstance(tensor, Tensor):
         return None
-    owner = owner_of(tensor)
-    level = LOCAL.state.duals if owner is None else owner.duals
-    if level is None:
+    owner = None
+    if type(tensor) is nodes.LEVEL_TENSOR and (level := tensor._owner.duals) is not None:
+        owner = tensor._owner
+    elif (level := LOCAL.state.duals) is None:
         return None
     state = tensor._autograd
     if state is not None and state.tangent is not None and state.tangent.level is level:

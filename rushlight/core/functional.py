@@ -386,6 +386,8 @@ class FunctionalMode(Occupant):
     slot = "functional"
     covered = BELOW_FUNCTIONAL
     hop_rule = "functional"
+    # Whether memory of the caller can be given more than it has.
+    may_grow = False
 
     def __init__(self, pre_dispatch: bool = False) -> None:
         self.pre_dispatch = pre_dispatch
@@ -626,7 +628,8 @@ class FunctionalMode(Occupant):
                 history.take_view_history(target, None, op, args)
             return
         storage = target.functional_storage
-        if storage.is_given or storage.tensors > 1 or target.chain or not target.is_contiguous():
+        is_fixed = storage.is_given and not self.may_grow
+        if is_fixed or storage.tensors > 1 or target.chain or not target.is_contiguous():
             raise error("RL0741", sizes=tuple(target.shape), wanted=tuple(size))
         sync(target)
         value = target.functional_value
@@ -646,9 +649,8 @@ class FunctionalMode(Occupant):
         was: other tensors over that are not the target's aliases any more."""
         if not self.is_own(target) or not self.is_own(source):
             raise error("RL0703", NotImplementedError, op=op.name())
-        # An argument's history begins with it; that of a view would go on as its base's.
-        is_start = target.functional_storage.is_given and not target._is_view()
-        if LOCAL.state.grad and source.requires_grad and not (is_start and target.requires_grad):
+        if LOCAL.state.grad and (source.requires_grad or target.requires_grad):
+            # Its history would go on as that of the memory it had.
             raise error("RL0611", name="set_")
         if target.functional_storage is source.functional_storage and target is not source:
             raise error("RL0743")
@@ -728,6 +730,7 @@ class FunctionalLevel(FunctionalMode):
 
     transform = "Functionalize"
     plain = False
+    may_grow = True
 
     def __init__(self) -> None:
         super().__init__()

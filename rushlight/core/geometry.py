@@ -234,17 +234,15 @@ def contiguous_strides(sizes: Ints) -> Ints:
         if ndim == 2:
             return (last or 1, 1)
         if ndim == 3 and sizes[1].__class__ is int:
-            last = last or 1
-            return ((sizes[1] or 1) * last, last, 1)
+            return ((sizes[1] or 1) * (last or 1), last or 1, 1)
+        if ndim == 4 and sizes[1].__class__ is int is sizes[2].__class__:
+            plane = (sizes[2] or 1) * (last or 1)
+            return ((sizes[1] or 1) * plane, plane, last or 1, 1)
     strides: list[Any] = [1] * ndim
     stride: Any = 1
     for axis in range(ndim - 1, 0, -1):
         size = sizes[axis]
-        if size.__class__ is int:
-            if size > 1:
-                stride *= size
-        else:
-            stride = stride * at_least_one(size)
+        stride = stride * (max(size, 1) if size.__class__ is int else at_least_one(size))
         strides[axis - 1] = stride
     return tuple(strides)
 

@@ -220,6 +220,7 @@ class GradRule:
                 "apply": scope["apply"],
                 "saved_names": tuple(order),
                 "frees_saved": frees,
+                "non_differentiable": self.non_differentiable,
                 "__module__": "builtins",
             },
         )

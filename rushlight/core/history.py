@@ -19,6 +19,7 @@ from rushlight.base.errors import error
 from rushlight.core import geometry, ports
 from rushlight.core import node as nodes
 from rushlight.core.attributes import attributes_of, set_attributes
+from rushlight.core.dtype import FLOAT
 from rushlight.core.extras import view_info
 from rushlight.core.node import GraphNode, edge, needs_grad, output_meta, recorded_node
 from rushlight.core.state import LAYER_FUNCTIONAL, LOCAL, PROCESS, ThreadState, changed
@@ -57,12 +58,12 @@ def attach(op: OpOverload, node: GraphNode, result: Any) -> None:
     if isinstance(result, Tensor):
         if rule.output_slots:
             rule.save_outputs(node, (result,))
-        array = result._array
-        if array is not None and result._unusual is None:
-            node.output_metas = ((array.shape, result._dtype, None),)
+        array, dtype, unusual = result._array, result._dtype, result._unusual
+        if unusual is None and array is not None:
+            node.output_metas = ((array.shape, dtype, None),)
         else:
             node.output_metas = (output_meta(result),)
-        if is_differentiable(result):
+        if dtype.is_floating_point or dtype.is_complex:
             result._node = node
             result._output_nr = 0
             result._requires_grad = True
@@ -127,9 +128,8 @@ def record_view(
     """Note base, op and version on the view(s) an op returned."""
     source = args[0]
     if isinstance(result, Tensor):
-        if result is not source and result._view is None:
-            if state is not None and state.proxy is not None and op.base_name == "lift_fresh":
-                return  # a recorder has made it a copy
+        # What is lifted is new: nothing else refers to the memory.
+        if result is not source and result._view is None and op.base_name != "lift_fresh":
             view_of(source, result, op, args, grad, state, ViewInfo.NORMAL, 0)
         return
     for number, output in enumerate(result):
@@ -297,10 +297,13 @@ def regenerate(tensor: Tensor) -> Any:
             return recorded_node(tensor)
         base = view.base
         if not needs_grad(base):
+            # What had a history is no leaf, though its history leads nowhere now.
+            ends = recorded_node(tensor) is not None
             view.version = version
             view.pending = None
-            tensor._node = None
-            return None
+            tensor._node = ended(tensor, base) if ends else None
+            tensor._output_nr = 0
+            return tensor._node
         if view.kind != ViewInfo.NORMAL:
             raise RuntimeError(creation_error(tensor, view.kind, is_write=False))
         with changed(grad=True, dispatch_modes=(), excluded=0) as state:
@@ -316,6 +319,16 @@ def regenerate(tensor: Tensor) -> Any:
         view.version = version
         view.pending = None
         return tensor._node
+
+
+def ended(tensor: Tensor, base: Tensor) -> GraphNode:
+    """The history of a view whose base was taken out of its own."""
+    from rushlight.core.op import find_overload
+
+    rule = find_overload("aten", "as_strided", "default").grad_rule
+    node: GraphNode = rule.make_node(base, tuple(tensor.shape), strides_of(tensor), tensor._offset)
+    node.output_metas = (output_meta(tensor),)
+    return node
 
 
 ports.fill(stale_view_node=regenerate)
@@ -374,7 +387,7 @@ def mutating_call(
     if op.options.get("manual"):
         return change_memory(op, args, grad, state)
     target = args[op.mutated_positions[0]]
-    rule = op.grad_rule
+    rule = rule_of_write(op, target)
     operand_needs = grad and rule is not None and any_operand_needs(op, args)
     for position in op.mutated_positions:
         if isinstance(args[position], Tensor):
@@ -410,23 +423,39 @@ def mutating_call(
     return target if result is None or isinstance(result, Tensor) else result
 
 
+def rule_of_write(op: OpOverload, target: Any) -> Any:
+    """The rule of a write; none for whole numbers, whatever is written into them."""
+    if isinstance(target, Tensor) and target._dtype.category < FLOAT:
+        return None
+    return op.grad_rule
+
+
 def change_memory(
     op: OpOverload, args: tuple[Any, ...], grad: bool, state: ThreadState | None
 ) -> Any:
     """`resize_` and `set_`. The backend sees to checks, versions and history itself; a level's
-    tensor changes its value, if no derivative is lost by it."""
+    tensor changes its value, and a wrapper its parts, if no derivative is lost by it."""
     from rushlight.core import dispatch
 
     if state is None:
         return op.backend(*args)
-    if state.owner is None:
+    target = args[0]
+    is_wrapper = state.owner is None and dispatch.dispatches(type(target))
+    if state.owner is None and not is_wrapper:
         return dispatch.run_below(op, args, state)
-    if op.base_name == "resize_" and needs_grad(args[0]):
+    if op.base_name == "resize_" and needs_grad(target):
         raise RuntimeError("cannot resize variables that require grad")
     if grad and any([isinstance(value, Tensor) and needs_grad(value) for value in args]):
         raise error("RL0611", name=op.base_name)
-    result = state.owner.backend(op, args)
-    bump_version(args[0], state)
+    if state.owner is not None:
+        result = state.owner.backend(op, args)
+        bump_version(target, state)
+        return result
+    sizes, version = tuple(target.shape), target._version
+    result = dispatch.run_below(op, args, state)
+    is_moved = op.base_name == "set_" or not geometry.same_sizes(tuple(target.shape), sizes)
+    if is_moved and target._version == version:
+        bump_version(target, state)
     return result
 
 
@@ -487,7 +516,7 @@ def out_call(op: OpOverload, args: tuple[Any, ...], grad: bool, state: ThreadSta
     """out= overloads: no gradients, one version bump for each written tensor."""
     from rushlight.core import dispatch
 
-    if grad:
+    if grad and (op.functional is None or op.functional.rule("vjp") is not None):
         for value in args:
             values = value if isinstance(value, (list, tuple)) else (value,)
             if any(isinstance(t, Tensor) and needs_grad(t) for t in values):
@@ -528,6 +557,21 @@ def rebase_history(tensor: Tensor, node: GraphNode, number: int = 0) -> None:
     base._requires_grad = True
     view.version = -1
     regenerate(tensor)
+
+
+def replace_history(tensor: Tensor, node: GraphNode) -> None:
+    """Make `node` the producer of a tensor that was given other memory. What it was a view of is
+    written by it, in the sense of gradients."""
+    node.output_metas = (output_meta(tensor),)
+    view = tensor._view
+    if view is not None:
+        base, counter = view.base, tensor._counter
+        assert counter is not None
+        base._node, base._output_nr, base._requires_grad = (
+            CopySlices(base, tensor, view, node), 0, True,
+        )  # fmt: skip
+        view.version = counter.value
+    tensor._node, tensor._output_nr, tensor._requires_grad = node, 0, True
 
 
 def take_view_history(

@@ -81,6 +81,9 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
         raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_type_name}")
     array = values_of(self)
     if array.size:
+        if array is self._array:
+            # The caller's array stays with the memory, which may not move from under it.
+            storage_of(self).can_grow = False
         # The caller's array must not change shape under the tensor.
         return array.view()
     unusual = self._unusual

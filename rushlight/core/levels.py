@@ -124,6 +124,8 @@ class Level:
 
     plain = False
     hop_rule = "autograd"
+    # Where tangents of this level's tensors are kept, if it pushes any.
+    duals: Any = None
 
     def __init__(self) -> None:
         state = LOCAL.state
@@ -138,11 +140,10 @@ class Level:
     def __enter__(self) -> Any:
         state = LOCAL.state
         self.before = (state.transforms, state.grad, state.owner, state.forward_enabled)
-        state.transforms = (*state.transforms, self)
         state.owner = None
         self.enter(state)
         self.is_open = True
-        state.refresh()
+        state.ascend((*state.transforms, self))
         return self
 
     def enter(self, state: ThreadState) -> None:
@@ -150,8 +151,8 @@ class Level:
 
     def __exit__(self, exc_type: object, value: object, trace: object) -> None:
         state = LOCAL.state
-        state.transforms, state.grad, state.owner, state.forward_enabled = self.before
-        state.refresh()
+        before, state.grad, state.owner, state.forward_enabled = self.before
+        state.ascend(before)
         self.is_open = False
 
     def run(self, function: Function, *args: Any) -> Any:
@@ -207,7 +208,16 @@ class Level:
         made._autograd = None
         made._owner = self
         made._value = value
-        show(made, value)
+        # `show` of the commonest cases, written out.
+        unusual = value._unusual
+        if unusual is None:
+            made._array = value._array
+        elif unusual.sizes is None or unusual.inference:
+            show(made, value)
+            return made
+        made._unusual = unusual
+        made._offset = value._offset
+        made._is_contiguous = value._is_contiguous
         return made
 
     def is_own(self, value: object) -> bool:

@@ -401,7 +401,8 @@ def return_and_correct_aliasing(
         source = aliased_argument(func, alias, args, kwargs)
         if alias.is_write:
             if source is not None:
-                if func.replayed_as is not None and isinstance(source, Tensor):
+                moves = func.replayed_as is not None or func.options.get("manual")
+                if moves and isinstance(source, Tensor):
                     take_outer_geometry(source, results[number])
                 results[number] = source
             continue

@@ -168,6 +168,8 @@ class OpNode(GraphNode):
 
     __slots__ = ()
     saved_names: tuple[str, ...] = ()
+    # Places of outputs of floats that have no gradient all the same.
+    non_differentiable: frozenset[int] = frozenset()
     formula = None
 
     def release(self) -> None:

@@ -18,7 +18,7 @@ from rushlight.core.gradrule import GradRule
 if TYPE_CHECKING:
     from rushlight.core.protocols import OpKind
 
-__all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
+__all__ = ["KernelTable", "OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
 
 RULES = (
     "requires", "shape", "kernel", "vjp", "jvp", "batch", "lower", "sparse", "sparse_inplace",
@@ -592,6 +592,23 @@ def makes_one_tensor(op: OpOverload) -> bool:
     )
 
 
+class KernelTable(dict[Any, Any]):
+    """Native kernels by what they are for, and as `doors` those of the last calls, which say
+    themselves whether a call is for them; `casting_doors` take what an elementwise op converts."""
+
+    __slots__ = ("casting_doors", "doors")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.doors: list[Callable[..., Any]] = []
+        self.casting_doors: list[Callable[..., Any]] = []
+
+    def clear(self) -> None:
+        super().clear()
+        self.doors.clear()
+        self.casting_doors.clear()
+
+
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "derived_rules": derived_rules,
     "tags": tags,
@@ -614,7 +631,7 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "direct": direct,
     "makes_one_tensor": makes_one_tensor,
     "maps_elements": maps_elements,
-    "native_kernels": lambda op: {},
+    "native_kernels": lambda op: KernelTable(),
     "array_kernel": lambda op: op.kind.array_kernel(op),
     "batch_rule": lambda op: ports.find_batch_rule(op),
     "family": lambda op: ports.family_of(op),

@@ -120,6 +120,9 @@ graph_module: Callable[[Any, Any, str], Any] = not_set_up
 # Native code for large operands, `opset.large`: of an elementwise text, of an op's `lower` rule.
 native_text: Callable[..., Any] = nothing
 native_lowered: Callable[..., Any] = nothing
+native_picked: Callable[..., Any] = nothing
+# A function of a list of arrays of a dtype and a dim, perhaps a new one.
+native_joining: Callable[..., Any] = nothing
 # A loop by its name, for arrays of a dtype.
 native_loop: Callable[..., Any] = nothing
 # A loop of long draws by its name, `core.longdraws`.

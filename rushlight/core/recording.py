@@ -32,12 +32,12 @@ from rushlight.core.state import (
 )
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.graph.graph import Graph
+from rushlight.graph.node import Node
 from rushlight.symbolic import NUMBERS, SymInt
 from rushlight.symbolic.numbers import Observer
 
 if TYPE_CHECKING:
     from rushlight.core.protocols import Function
-    from rushlight.graph.node import Node
     from rushlight.symbolic.node import SymNode
     from rushlight.symbolic.numbers import SymNumber
     from rushlight.symbolic.protocols import Expr
@@ -146,6 +146,8 @@ class Recorder(Occupant):
         self.numbers: dict[Any, Any] = {}
         # Identity of a SymNode -> itself, and its node or what makes the node.
         self.executed: dict[int, tuple[SymNode, Any]] = {}
+        # Nodes of tensors whose geometry changes -> the call that changes it.
+        self.moved: dict[Node, Node] = {}
         self.attributes: dict[str, Any] = {}
         # Of the tensors among them, which live as long as they do: identity -> name.
         self.constant_names: dict[int, str] = {}
@@ -364,6 +366,10 @@ class Recorder(Occupant):
         bind_fresh_symbols(node, result)
         if op.mutated_positions:
             self.track_writes(op, args, result, node, stays)
+            if op.out_positions or op.replayed_as is not None or op.options.get("manual"):
+                for target in [*inputs, *named.values()]:
+                    if isinstance(target, Node):
+                        self.moved.setdefault(target, node)
         return result
 
     def track_writes(
@@ -441,9 +447,12 @@ class SizeNode(PendingNode):
 
     def create(self, recorder: Recorder) -> Any:
         op = find_overload("aten", self.name, self.overload)
-        node = recorder.graph.create_node(
-            "call_function", op, (self.node, *self.rest), name=f"{self.name}_{self.overload}"
-        )
+        move = recorder.moved.get(self.node)
+        # It is a size that the tensor had when it was made.
+        with nullcontext() if move is None else recorder.graph.inserting_before(move):
+            node = recorder.graph.create_node(
+                "call_function", op, (self.node, *self.rest), name=f"{self.name}_{self.overload}"
+            )
         describe(node, self.value)
         recorder.place(node)
         return node

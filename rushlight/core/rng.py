@@ -333,8 +333,12 @@ class Generator:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.device, self.algorithm), self.state_bytes()
 
-    def __setstate__(self, state: bytes) -> None:
-        self.load_state_bytes(state)
+    def __setstate__(self, state: bytes | tuple[Any, ...]) -> None:
+        # torch: its pickles hold the seed, an offset that devices have, and a tensor.
+        if isinstance(state, tuple):
+            self.set_state(state[2])
+        else:
+            self.load_state_bytes(state)
 
 
 default_generator = Generator()

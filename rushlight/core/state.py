@@ -173,6 +173,16 @@ class ThreadState:
         a transform or a dual level takes derivatives of it, for which grad mode says nothing."""
         return self.grad or bool(self.transforms) or self.duals is not None
 
+    def sees_aliases(self) -> bool:
+        """Whether a mode or a recorder is to be told of tensors that are made over others' memory
+        without a call."""
+        return bool(
+            self.proxy is not None
+            or self.pre_proxy is not None
+            or self.dispatch_modes
+            or self.pre_modes
+        )
+
     def set_grad(self, value: bool) -> None:
         """Switch grad mode; the cheaper form of a write and `refresh`."""
         self.grad = value
@@ -223,7 +233,7 @@ class ThreadState:
             self.refresh()
 
     def ascend(self, transforms: tuple[Any, ...]) -> None:
-        """Back to the transforms that `descend` came from."""
+        """Go back to the transforms that `descend` came from, or on to more of them."""
         self.transforms = transforms
         self.layers = True
         if not (transforms and self.counted):

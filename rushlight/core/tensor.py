@@ -57,6 +57,7 @@ from rushlight.core.state import (
     LAYER_SUBCLASS,
     LOCAL,
     OVERRIDES,
+    PROCESS,
     USER_FUNCTION,
     changed,
     excluding,
@@ -450,12 +451,10 @@ class Tensor(metaclass=TensorType):
 
     @property
     def data(self) -> Any:
-        if type(self) is not Tensor and type(self) not in PLAIN:
-            from rushlight.core.dispatch import data_of, dispatches
+        if PROCESS.special or (type(self) is not Tensor and type(self) not in PLAIN):
+            from rushlight.core.dispatch import data_of
 
-            if dispatches(type(self)) and not self.handling_layer:
-                return data_of(self)
-            return self._alias(share_counter=False).as_subclass(type(self))
+            return data_of(self)
         return self._alias(share_counter=False)
 
     @data.setter

@@ -7,7 +7,7 @@ Strict export is the same trace with the effects that a capture of the bytecode 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rushlight.aot.tracing import shape_environment
@@ -104,9 +104,11 @@ def export_module(
     args, kwargs, dynamic_shapes = unwrapped(mod, args, kwargs, dynamic_shapes)
     inputs = collect_inputs(mod, args, kwargs)
     check_paths(mod, preserve_module_call_signature)
-    if strict:
-        effects.check_module(mod, inputs)
-    with effects.translated_errors() if strict else nullcontext():
+    with ExitStack() as stack:
+        if strict:
+            effects.check_module(mod, inputs)
+            stack.enter_context(effects.translated_errors())
+            stack.enter_context(effects.SILENCE.of_this_thread())
         return ExportRun(mod, inputs, strict, pre_dispatch, functional).program(
             dynamic_shapes, tuple(preserve_module_call_signature), defer_guards, allow_constants
         )
@@ -150,6 +152,7 @@ class ExportRun:
             traced = trace_module(
                 self.mod, self.held, leaves, self.inputs.structure, self.mode, altitude
             )
+            unused = unused_values(traced)
             ranges = self.solve(plan, traced, defer_guards, allow_constants)
             signature = sign(traced)
             constants = self.finish_graph(traced, signature)
@@ -166,7 +169,7 @@ class ExportRun:
             graph_signature=signature,
             state_dict=self.state_dict,
             range_constraints=ranges,
-            module_call_graph=call_graph(self.mod, entry, kept_calls(traced)),
+            module_call_graph=call_graph(self.mod, entry, kept_calls(traced, unused)),
             example_inputs=(self.inputs.args, self.inputs.kwargs),
             constants=constants,
             verifiers=[Verifier if self.functional else TrainingIRVerifier],
@@ -297,14 +300,26 @@ def call_graph(
     return found + [ModuleCallEntry(path, kept[path]) for path in kept if "@" in path]
 
 
-def kept_calls(traced: Traced) -> dict[str, ModuleCallSignature]:
-    """How modules are called, in terms of the nodes that a graph has in the end."""
+def unused_values(traced: Traced) -> set[Node]:
+    """What modules take or give and a trace has left out, for nothing uses it."""
+    alive = set(traced.module.graph.nodes)
+    return {
+        value
+        for record in traced.calls.values()
+        for value in (*record.inputs, *record.outputs)
+        if isinstance(value, Node) and value not in alive
+    }
+
+
+def kept_calls(traced: Traced, unused: set[Node]) -> dict[str, ModuleCallSignature]:
+    """How modules are called, in terms of the nodes that a graph has in the end. In place of what
+    nothing uses there is None."""
     alive = set(traced.module.graph.nodes)
 
     def argument(value: Any) -> Any:
-        if isinstance(value, Node):
-            return argument_for(value, value.meta.get("val")) if value in alive else None
-        return ConstantArgument("", value)
+        if not isinstance(value, Node) or value in unused:
+            return ConstantArgument("", None if isinstance(value, Node) else value)
+        return argument_for(value, value.meta.get("val")) if value in alive else None
 
     found = {}
     for path, record in traced.calls.items():

@@ -19,7 +19,7 @@ from rushlight.export.leafchecks import shown_path
 from rushlight.nn.module import Module
 from rushlight.symbolic.numbers import NUMBERS
 
-__all__ = ["CallInputs", "collect_inputs", "forward_names"]
+__all__ = ["CallInputs", "collect_inputs", "forward_names", "signature_of"]
 
 PLAIN = (int, float, bool, str, type(None))
 ILLEGAL = re.compile(r"[^a-zA-Z0-9]")
@@ -80,13 +80,35 @@ def is_known_leaf(leaf: Any) -> bool:
     return isinstance(leaf, (device, dtype, layout, memory_format))
 
 
+def signature_of(mod: Module) -> inspect.Signature:
+    """The parameters of a module's forward; compiled ones state them in a schema."""
+    forward: Any = mod.forward
+    if not hasattr(forward, "schema") or not hasattr(forward, "owner"):
+        return inspect.signature(forward)
+    arguments = forward.schema.arguments[len(forward.owner()) :]
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                argument.name,
+                inspect.Parameter.KEYWORD_ONLY
+                if argument.kwarg_only
+                else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=argument.default_value
+                if argument.has_default_value()
+                else inspect.Parameter.empty,
+            )
+            for argument in arguments
+        ]
+    )
+
+
 def forward_names(mod: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
     """The names of the parameters that these arguments are for; those that one parameter takes
     together are numbered."""
     names: list[str] = []
     variable = "args"
     try:
-        parameters = list(inspect.signature(mod.forward).parameters.values())
+        parameters = list(signature_of(mod).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     for parameter in parameters:

@@ -25,6 +25,7 @@ from rushlight.base.pytree import (
 from rushlight.capture.exc import UserError, UserErrorType
 from rushlight.core.tensor import Tensor
 from rushlight.export.dimensions import Dim, DimHint, DimHintType, readable, refuse
+from rushlight.export.inputs import signature_of
 from rushlight.nn.module import Module
 
 if TYPE_CHECKING:
@@ -60,18 +61,18 @@ class Leaf:
         return f"{self.source}.size()[{dim}]"
 
 
-def signature_of(module: Any) -> inspect.Signature:
+def parameters_of(module: Any) -> inspect.Signature:
     """The signature that arguments are matched with."""
     if hasattr(module, "graph_signature"):
         module = module.module()
-    return inspect.signature(module.forward if isinstance(module, Module) else module)
+    return signature_of(module) if isinstance(module, Module) else inspect.signature(module)
 
 
 def bound_arguments(
     module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """The arguments by parameter; `*args` is one tuple, `**kwargs` one dict."""
-    return dict(signature_of(module).bind(*args, **(kwargs or {})).arguments)
+    return dict(parameters_of(module).bind(*args, **(kwargs or {})).arguments)
 
 
 # ---------------------------------------------------------------- walking
@@ -194,30 +195,38 @@ def process(
         raise AssertionError(
             f"expected dynamic_shapes to be dict, tuple, or list, got {type(dynamic_shapes)}"
         )
-    signature = signature_of(module)
+    signature = parameters_of(module)
     bound = dict(signature.bind(*args, **kwargs).arguments)
     specs = specs_by_parameter(bound, dynamic_shapes)
     groups: dict[str, list[Leaf]] = {}
-    for name, value in bound.items():
-        spec, path = specs.get(name, NOTHING), f"[{name!r}]"
+    by_place = isinstance(dynamic_shapes, (tuple, list))
+    for place, (name, value) in enumerate(bound.items()):
+        # What does not fit is told in the specification's own terms.
+        spec, path = specs.get(name, NOTHING), f"[{place if by_place else name!r}]"
         if signature.parameters[name].kind is not inspect.Parameter.VAR_KEYWORD:
-            groups[name] = leaves_of(value, spec, path)
+            groups[name] = leaves_of(value, spec, path, f"[{name!r}]")
             continue
         # Each keyword stands where the call has it.
         parts = matched_dict(value, spec, path)
         for key in value:
-            groups[key] = leaves_of(value[key], parts[key], f"{path}[{key!r}]")
+            groups[key] = leaves_of(
+                value[key], parts[key], f"{path}[{key!r}]", f"[{name!r}][{key!r}]"
+            )
     names = [*(name for name in groups if name not in kwargs), *kwargs]
     leaves = [leaf for name in names for leaf in groups[name]]
     check_definitions(leaves)
     return ShapePlan(leaves, dynamic_shapes)
 
 
-def leaves_of(value: Any, spec: Any, path: str) -> list[Leaf]:
+def leaves_of(value: Any, spec: Any, path: str, own_path: str) -> list[Leaf]:
+    """The leaves of an argument, whose own path they are below; `path` is what the specification
+    calls it."""
     leaves: list[Leaf] = []
 
-    def visit(value: Any, spec: Any, path: str) -> None:
-        leaves.append(checked_leaf(value, spec, path))
+    def visit(value: Any, spec: Any, leaf_path: str) -> None:
+        leaf = checked_leaf(value, spec, leaf_path)
+        leaf.path = own_path + leaf_path.removeprefix(path)
+        leaves.append(leaf)
 
     Walker(visit).walk(value, spec, path)
     return leaves

@@ -6,7 +6,11 @@ dropped and said of inputs afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +25,7 @@ from rushlight.symbolic.errors import ConstraintViolationError, GuardOnDataDepen
 
 __all__ = [
     "DEFAULT_EXPORT_DYNAMO_CONFIG",
+    "SILENCE",
     "ExportConfig",
     "check_module",
     "describe_inputs",
@@ -43,6 +48,7 @@ IN_OP = (
     "Tried to use data-dependent value in the subsequent computation. This can happen when a value "
     "that only data tells is used where its bounds matter. State them with "
 )
+LOGGING_METHODS = ("critical", "debug", "error", "exception", "info", "log", "warn", "warning")
 DROPPED = (InputKind.PARAMETER, InputKind.BUFFER)
 
 
@@ -68,6 +74,48 @@ def translated_errors() -> Iterator[None]:
     except GuardOnDataDependentSymNode as error:
         text = IN_OP if was_asked_by_op(error) else "Consider annotating your code using "
         raise UserError(UserErrorType.ANTI_PATTERN, f"{text}torch._check*(). {error}") from error
+
+
+class Silence:
+    """Makes what some threads log no part of their programs: loggers take any arguments and do
+    nothing there. The methods of loggers are others as long as there are such threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.threads: Counter[int] = Counter()
+        self.own: dict[str, Callable[..., Any]] = {}
+
+    @contextmanager
+    def of_this_thread(self) -> Iterator[None]:
+        thread = threading.get_ident()
+        with self.lock:
+            if not self.threads:
+                self.own = {name: getattr(logging.Logger, name) for name in LOGGING_METHODS}
+                for name, method in self.own.items():
+                    setattr(logging.Logger, name, self.silenced(method))
+            self.threads[thread] += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.threads -= Counter([thread])
+                if not self.threads:
+                    for name, method in self.own.items():
+                        setattr(logging.Logger, name, method)
+
+    def silenced(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def log(logger: logging.Logger, *args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() in self.threads:
+                return None
+            # The record names the caller of this function.
+            kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
+            return method(logger, *args, **kwargs)
+
+        return log
+
+
+SILENCE = Silence()
 
 
 def was_asked_by_op(error: BaseException) -> bool:

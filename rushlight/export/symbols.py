@@ -151,7 +151,10 @@ class Symbols:
         if not self.declaration.dims:
             return
         for name in self.dims:
-            self.declaration.roots[name] = self.root(name)
+            root = self.declaration.roots[name] = self.root(name)
+            least = self.declaration.least_dim(name).expr
+            if root.expr.is_Symbol and least.is_Symbol:
+                self.env.ranked_as[root.expr] = least  # type: ignore[index,assignment]
         facts = self.env.facts
         for dim in self.declaration.dims:
             if not dim.root:

@@ -8,11 +8,17 @@ from contextlib import ExitStack
 from typing import Any
 
 from rushlight.base import pytree
-from rushlight.core import dispatch
-from rushlight.core.functional import FunctionalLevel, to_functional
+from rushlight.core import dispatch, geometry
+from rushlight.core.functional import (
+    FunctionalLevel,
+    FunctionalStorage,
+    FunctionalTensor,
+    from_functional,
+    to_functional,
+)
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL, changed
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.opset import registry
 
 __all__ = ["functionalize"]
@@ -54,13 +60,32 @@ def run_functional(func: Callable[..., Any], leaves: list[Any], structure: Any) 
     level = FunctionalLevel()
     inner = [to_functional(leaf, level) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
     given, named = pytree.tree_unflatten(inner, structure)
+    arguments = [
+        (leaf, value, value.functional_storage)
+        for leaf, value in zip(leaves, inner, strict=True)
+        if isinstance(leaf, Tensor)
+    ]
     with level:
         result = func(*given, **named)
     result = pytree.tree_map(level.value_of, result)
-    for leaf, value in zip(leaves, inner, strict=True):
-        if isinstance(leaf, Tensor) and value.functional_storage.writes:
-            leaf.copy_(level.value_of(value))
+    for leaf, value, storage in arguments:
+        give_back(leaf, value, storage)
     return result
+
+
+def give_back(leaf: Tensor, value: FunctionalTensor, storage: FunctionalStorage) -> None:
+    """Do to an argument what was done to the functional tensor in its place, which had a `storage`:
+    first to the values of its memory, then to what it sees of it."""
+    whole = storage.base
+    is_resized = not geometry.same_sizes(sizes_of(whole), sizes_of(leaf))
+    if is_resized:
+        leaf.resize_(sizes_of(whole))
+    if storage.writes or is_resized:
+        leaf.copy_(whole)
+    if value.functional_storage is not storage:
+        leaf.set_(from_functional(value))
+    elif value.moves:
+        leaf.as_strided_(sizes_of(value), strides_of(value), value._offset)
 
 
 class CopiedViews:

@@ -196,12 +196,10 @@ class Mapping:
         ]
         given = tree_unflatten(inputs, spec)
         try:
-            state.transforms = (*before, level)
-            state.refresh()
+            state.ascend((*before, level))
             result = self.func(*given, **kwargs)
         finally:
-            state.transforms = before
-            state.refresh()
+            state.ascend(before)
         leaves, out_spec = tree_flatten(result)
         places = self.output_dims(result, out_spec)
         finished = [

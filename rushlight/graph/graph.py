@@ -402,6 +402,9 @@ class Graph:
         # A namespace of its own: the code's names must not clash with its globals either.
         namespace = Namespace()
         names = namespace._obj_to_name
+        if all([node.name != root_module for node in self.nodes if node.op == "placeholder"]):
+            # Attributes are read from it below, whatever nodes are called.
+            namespace.reserve(root_module, self)
 
         def name_in_code(node: Node) -> str:
             return names.get(node) or namespace.create_name(node.name, node)

@@ -24,6 +24,7 @@ from rushlight.graph.graph import Graph
 from rushlight.higher_order.subgraphs import (
     Functionalized,
     Watched,
+    apart,
     is_traced,
     trace_functions,
     unwrapped,
@@ -358,6 +359,7 @@ def gradient_of(function: Body, count: int, needs: Sequence[bool]) -> Body:
             return tuple(value for value, moves in zip(outputs, moving) if moves)
 
         _, pull = vjp(of_needed, *[given[place] for place in places])
-        return pull(tuple(grad for grad, moves in zip(given[count:], moving) if moves))
+        found = pull(tuple(grad for grad, moves in zip(given[count:], moving) if moves))
+        return apart(found, given)
 
     return run

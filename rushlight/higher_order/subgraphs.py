@@ -163,6 +163,17 @@ def check_pure(op: str, inputs: Sequence[Any], outputs: Any) -> None:
             raise error("RL0732", op=op)
 
 
+def apart(outputs: Sequence[Any], inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Outputs, as copies where they share memory with an input: a sum passes its gradient on."""
+    storages = {id(v.functional_storage) for v in inputs if isinstance(v, FunctionalTensor)}
+    return tuple(
+        value.clone()
+        if isinstance(value, FunctionalTensor) and id(value.functional_storage) in storages
+        else value
+        for value in outputs
+    )
+
+
 # -- graphs ----------------------------------------------------------------------------------------
 
 

@@ -84,3 +84,26 @@ def export_opnames(m: Any) -> list[str]:
                 overload = operator.schema.overload_name
                 found.add(f"{node.kind()}{'.' + overload if overload else ''}")
     return sorted(found)
+
+
+class ExecutorSwitch:
+    """One of torch's switches of how its executor specialises and fuses graphs. It is kept; graphs
+    run as they are here, whatever it says, and give the same results."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def read(self) -> Any:
+        return self.value
+
+    def write(self, value: Any) -> Any:
+        """Set it, and tell what it was."""
+        self.value, before = value, self.value
+        return before
+
+
+profiling_executor, profiling_mode = ExecutorSwitch(True), ExecutorSwitch(True)
+fuses_on_cpu, fuses_on_gpu = ExecutorSwitch(False), ExecutorSwitch(False)
+texpr_fuser, texpr_reductions = ExecutorSwitch(True), ExecutorSwitch(False)
+nvfuser, optimises = ExecutorSwitch(False), ExecutorSwitch(True)
+bailout_depth, subgraph_inlining = ExecutorSwitch(20), ExecutorSwitch(True)

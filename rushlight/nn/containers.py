@@ -114,6 +114,10 @@ class Sequential(Numbered):
             for index, module in enumerate(args):
                 self.add_module(str(index), module)
 
+    def _get_item_by_idx(self, iterator: Iterable[Any], idx: Any) -> Any:
+        """The entry at an index of an iterator over what it holds; classes of users ask for it."""
+        return list(iterator)[position(idx, len(self))]
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
@@ -177,6 +181,10 @@ class ModuleList(Numbered):
         super().__init__()
         if modules is not None:
             self.extend(modules)
+
+    def _get_abs_string_index(self, idx: Any) -> str:
+        """The name of the module at an index, as classes of users ask for it."""
+        return str(position(idx, len(self)))
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

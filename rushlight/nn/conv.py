@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from rushlight.core.parameter import Parameter
@@ -20,22 +21,24 @@ PAD_MODES = ("circular", "reflect", "replicate", "zeros")
 
 
 class Convolution(Module):
-    """What plain and transposed convolutions share."""
+    """What plain and transposed convolutions share. Classes of users build on it too, with torch's
+    order of arguments."""
 
     count = 0
-    transposed = False
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
         kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        transposed: bool,
+        output_padding: Any,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -51,6 +54,8 @@ class Convolution(Module):
                 f"padding_mode must be one of {{{', '.join(map(repr, PAD_MODES))}}}, but got "
                 f"padding_mode='{padding_mode}'"
             )
+        if not self.count:
+            self.count = len(kernel_size)
         count = self.count
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -65,11 +70,12 @@ class Convolution(Module):
             if padding == "same" and any(step != 1 for step in self.stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         self.dilation = per_dim(dilation, count)
-        self.output_padding = (0,) * count
+        self.transposed = transposed
+        self.output_padding = per_dim(output_padding, count)
         self.groups = groups
         self.padding_mode = padding_mode
         outer, inner = out_channels, in_channels // groups
-        if self.transposed:
+        if transposed:
             outer, inner = in_channels, out_channels // groups
         place = {"device": device, "dtype": dtype}
         self.weight = Parameter(create.empty((outer, inner, *self.kernel_size), **place))
@@ -84,6 +90,19 @@ class Convolution(Module):
             if fan_in:
                 bound = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
+
+    @property
+    def _reversed_padding_repeated_twice(self) -> Sequence[int]:
+        """Widths on both sides, last dim first, as `pad` takes them."""
+        if not isinstance(self.padding, str):
+            return tuple([width for width in reversed(self.padding) for _ in range(2)])
+        found = [0] * (2 * self.count)
+        if self.padding == "same":
+            spans = zip(self.dilation, self.kernel_size, strict=True)
+            for position, (step, size) in enumerate(spans):
+                total, last = step * (size - 1), 2 * (self.count - 1 - position)
+                found[last : last + 2] = total // 2, total - total // 2
+        return found
 
     def extra_repr(self) -> str:
         shown = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
@@ -106,6 +125,25 @@ class Convolution(Module):
 class Plain(Convolution):
     """A convolution that slides a kernel over its input."""
 
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, groups,
+            bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
     def forward(self, input: Any) -> Any:
         return self._conv_forward(input, self.weight, self.bias)
 
@@ -114,27 +152,13 @@ class Plain(Convolution):
         run = getattr(functions, f"conv{self.count}d")
         padding = self.padding
         if self.padding_mode != "zeros":
-            input = functions.pad(input, self.explicit_padding(), self.padding_mode)
+            input = functions.pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
             padding = (0,) * self.count
         return run(input, weight, bias, self.stride, padding, self.dilation, self.groups)
-
-    def explicit_padding(self) -> list[int]:
-        """Widths on both sides, last dim first, as `pad` takes them."""
-        found: list[int] = []
-        for position in reversed(range(self.count)):
-            if self.padding == "same":
-                total = self.dilation[position] * (self.kernel_size[position] - 1)
-                found += [total // 2, total - total // 2]
-            else:
-                width = 0 if self.padding == "valid" else self.padding[position]
-                found += [width, width]
-        return found
 
 
 class Transposed(Convolution):
     """The adjoint of a convolution: spreads its input over a larger grid."""
-
-    transposed = True
 
     def __init__(
         self,
@@ -158,22 +182,35 @@ class Transposed(Convolution):
                 f"{type(self).__name__} takes padding as numbers, but got padding='{padding}'"
             )
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
-            padding_mode, device, dtype,
+            in_channels, out_channels, kernel_size, stride, padding, dilation, True, output_padding,
+            groups, bias, padding_mode, device, dtype,
         )  # fmt: skip
-        self.output_padding = per_dim(output_padding, self.count)
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
-        extra = self.output_padding if output_size is None else self.extra_for(input, output_size)
+        extra = self._output_padding(
+            input, output_size, self.stride, self.padding, self.kernel_size, self.count,
+            self.dilation,
+        )  # fmt: skip
         run = getattr(functions, f"conv_transpose{self.count}d")
         return run(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
             self.dilation,
         )  # fmt: skip
 
-    def extra_for(self, input: Any, output_size: Any) -> list[int]:
+    def _output_padding(
+        self,
+        input: Any,
+        output_size: Any,
+        stride: Any,
+        padding: Any,
+        kernel_size: Any,
+        num_spatial_dims: int,
+        dilation: Any = None,
+    ) -> Sequence[int]:
         """The output padding that gives a wanted size."""
-        count, given = self.count, list(output_size)
+        if output_size is None:
+            return per_dim(self.output_padding, num_spatial_dims)
+        count, given = num_spatial_dims, list(output_size)
         outer = input.dim() - count
         if len(given) not in (count, count + outer):
             raise ValueError(
@@ -183,12 +220,12 @@ class Transposed(Convolution):
         wanted = given[-count:]
         sizes = input.shape[outer:]
         least = [
-            (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1
-            for size, stride, padding, dilation, kernel in zip(
-                sizes, self.stride, self.padding, self.dilation, self.kernel_size, strict=True
+            (size - 1) * step - 2 * width + apart * (kernel - 1) + 1
+            for size, step, width, apart, kernel in zip(
+                sizes, stride, padding, dilation or (1,) * count, kernel_size, strict=True
             )
         ]
-        most = [low + stride - 1 for low, stride in zip(least, self.stride, strict=True)]
+        most = [low + step - 1 for low, step in zip(least, stride, strict=True)]
         found = [size - low for size, low in zip(wanted, least, strict=True)]
         if any(
             not low <= size <= high for low, size, high in zip(least, wanted, most, strict=True)

@@ -74,6 +74,12 @@ GLOBAL_HOOKS_WITH_KWARGS: HookDict = HookDict()
 GLOBAL_HOOKS_ALWAYS_CALLED: HookDict = HookDict()
 
 
+def called_by_own(self: Module, *args: Any, **kwargs: Any) -> Any:
+    """A call of a class that has a `_call_impl` of its own."""
+    compiled = self.__dict__.get("_compiled_call_impl")
+    return (self._call_impl if compiled is None else compiled)(*args, **kwargs)
+
+
 class Module:
     """Base class of all neural network modules.
 
@@ -235,6 +241,12 @@ class Module:
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "_call_impl" in cls.__dict__ and "__call__" not in cls.__dict__:
+            # Calls go past `_call_impl` where there are no hooks; not past one of the user's.
+            cls.__call__ = called_by_own  # type: ignore[method-assign]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         fields = self.__dict__

@@ -94,7 +94,11 @@ class ChannelNorm(Module):
             state_dict[key] = own if known else functions.zeros((), dtype=dtypes.int64)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
-    def check_input_dim(self, input: Any) -> None:
+    def _check_input_dim(self, input: Any) -> None:
+        """Refuses inputs of other ranks. Classes of users say here what theirs take."""
+        if not self.dims:
+            # torch: its base class leaves the question to classes of users.
+            raise NotImplementedError(f"{type(self).__name__} has no _check_input_dim")
         if input.dim() not in self.dims:
             wanted = " or ".join(f"{count}D" for count in self.dims)
             raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
@@ -115,7 +119,7 @@ class BatchNorm(ChannelNorm):
             self.track_running_stats = False
 
     def forward(self, input: Any) -> Any:
-        self.check_input_dim(input)
+        self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked.add_(1)
@@ -154,9 +158,13 @@ class InstanceNorm(ChannelNorm):
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
 
+    def _get_no_batch_dim(self) -> int:
+        """The rank of one sample."""
+        return self.dims[0]
+
     def forward(self, input: Any) -> Any:
-        self.check_input_dim(input)
-        batched = input.dim() == self.dims[-1]
+        self._check_input_dim(input)
+        batched = input.dim() != self._get_no_batch_dim()
         source = input if batched else input.unsqueeze(0)
         if source.shape[1] != self.num_features:
             if self.affine:
@@ -222,7 +230,7 @@ class SyncBatchNorm(BatchNorm):
         )
         self.process_group = process_group
 
-    def check_input_dim(self, input: Any) -> None:
+    def _check_input_dim(self, input: Any) -> None:
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
         if input.shape[1] == 0:
@@ -231,7 +239,7 @@ class SyncBatchNorm(BatchNorm):
     def forward(self, input: Any) -> Any:
         if not self.training or ports.synced_norm is None:
             return super().forward(input)
-        self.check_input_dim(input)
+        self._check_input_dim(input)
         return ports.synced_norm(self, input)
 
     @classmethod

@@ -6,6 +6,7 @@ so that whoever holds it (an optimizer, another module) holds the real one after
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.core.parameter import Parameter
@@ -57,7 +58,10 @@ class UninitializedTensorMixin:
 
     @property
     def data(self) -> Any:
-        return Tensor.data.__get__(self)
+        """The empty tensor that keeps dtype and device; nothing that is written to it stays."""
+        found = Tensor.data.__get__(self)
+        found.__class__ = Tensor
+        return found
 
     @data.setter
     def data(self: Any, value: Any) -> None:
@@ -77,6 +81,9 @@ class UninitializedTensorMixin:
             "initialized one. Call `forward` to initialize the parameters before accessing their "
             "attributes."
         )
+
+    def size(self, dim: int | None = None) -> Any:
+        return self.data.size() if dim is None else self.data.size(dim)
 
     def share_memory_(self) -> Any:
         raise RuntimeError(
@@ -121,9 +128,24 @@ def empty_behind(value: Any) -> Any:
     """The empty tensor that keeps dtype and device of a lazy one; other values as they are."""
     if not is_lazy(value):
         return value
-    found = value.data
-    found.__class__ = Tensor
-    return found
+    return value.data
+
+
+def not_yet(name: str) -> Callable[..., Any]:
+    """A method that a tensor without a shape cannot answer."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return type(self).__torch_function__(method, (type(self),), (self,))
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+for name in (
+    "data_ptr", "dim", "is_contiguous", "item", "ndimension", "nelement", "numel", "storage_offset",
+    "stride", "tolist", "untyped_storage",
+):  # fmt: skip
+    setattr(UninitializedTensorMixin, name, not_yet(name))
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):

@@ -114,8 +114,12 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
+    @property
     def _flat_weights(self) -> list[Any]:
-        return [getattr(self, name) for names in self._all_weights for name in names]
+        return [getattr(self, name) for name in self._flat_weights_names]
 
     def reset_parameters(self) -> None:
         reset_by_size(self)
@@ -147,12 +151,31 @@ class RNNBase(Module):
                 f"{self.input_size}, got {input.shape[-1]}"
             )
 
-    def check_states(self, states: Any, batch: Any) -> None:
-        for name, state, size in zip(
-            self.state_names, states, self.state_sizes(batch), strict=True
-        ):
-            if tuple(state.shape) != size:
-                raise RuntimeError(f"Expected {name} size {size}, got {list(state.shape)}")
+    def get_expected_hidden_size(self, input: Any, batch_sizes: Any) -> tuple[Any, ...]:
+        """Sizes of the first state for an input, or for the data of a packed one."""
+        return self.state_sizes(self.batch_of(input, batch_sizes))[0]
+
+    def batch_of(self, input: Any, batch_sizes: Any) -> Any:
+        if batch_sizes is not None:
+            return int(batch_sizes[0])
+        return input.shape[0 if self.batch_first else 1]
+
+    def check_hidden_size(
+        self,
+        hx: Any,
+        expected_hidden_size: Any,
+        msg: str = "Expected hidden size {}, got {}",
+    ) -> None:
+        if tuple(hx.shape) != tuple(expected_hidden_size):
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
+
+    def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
+        """Refuses inputs and states of wrong sizes; classes of users say what theirs take."""
+        self.check_input(input, batch_sizes)
+        states = hidden if len(self.state_names) > 1 else [hidden]
+        sizes = self.state_sizes(self.batch_of(input, batch_sizes))
+        for name, state, size in zip(self.state_names, states, sizes, strict=True):
+            self.check_hidden_size(state, size, f"Expected {name} size {{}}, got {{}}")
 
     def check_ranks(self, states: Any, batched: bool) -> None:
         rank = 3 if batched else 2
@@ -208,8 +231,7 @@ class RNNBase(Module):
             self.check_ranks(states, batched)
             if not batched:
                 states = [state.unsqueeze(1) for state in states]
-        self.check_input(input, None)
-        self.check_states(states, batch)
+        self.check_forward_args(input, self.joined(states), None)
         output, *last = self.run(states, input)
         if not batched:
             output = output.squeeze(steps)
@@ -224,8 +246,7 @@ class RNNBase(Module):
         else:
             states = list(hx) if len(self.state_names) > 1 else [hx]
             states = [self.permute_hidden(state, sorted_indices) for state in states]
-        self.check_input(data, batch_sizes)
-        self.check_states(states, batch)
+        self.check_forward_args(data, self.joined(states), batch_sizes)
         output, *last = self.run(states, data, batch_sizes)
         packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
         return packed, self.permute_hidden(self.joined(last), unsorted_indices)
@@ -268,6 +289,10 @@ class LSTM(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
+
+    def get_expected_cell_size(self, input: Any, batch_sizes: Any) -> tuple[Any, ...]:
+        """Sizes of the second state, as `get_expected_hidden_size` tells the first's."""
+        return self.state_sizes(self.batch_of(input, batch_sizes))[1]
 
 
 class GRU(RNNBase):

@@ -13,7 +13,7 @@ from typing import Any
 from rushlight.base import pytree
 from rushlight.export.dimensions import Dim, DimHint, DimHintType
 from rushlight.export.inputs import collect_inputs
-from rushlight.export.shapes import NOTHING, Walker, bound_arguments, process, signature_of
+from rushlight.export.shapes import NOTHING, Walker, bound_arguments, parameters_of, process
 
 __all__ = ["NamedSize", "shapes_of_axes", "split_keywords", "with_named_sizes", "with_room"]
 
@@ -32,7 +32,7 @@ def split_keywords(
     """Positional and keyword arguments. torch: a dict of parameters that ends the positional
     arguments has keywords."""
     if kwargs is None and args and isinstance(args[-1], dict):
-        known = signature_of(model).parameters
+        known = parameters_of(model).parameters
         if all([isinstance(key, str) and key in known for key in args[-1]]):
             return args[:-1], dict(args[-1])
     return args, dict(kwargs or {})
@@ -84,7 +84,7 @@ def names_by_parameter(
     those that are given by keyword come last, in the order of the call."""
     own = collect_inputs(model, args, kwargs).names
     names = iter([*input_names, *own[len(input_names) :]])
-    kinds = signature_of(model).parameters
+    kinds = parameters_of(model).parameters
     last = [name for name in bound if kinds[name].kind is inspect.Parameter.VAR_KEYWORD]
     by_keyword = [name for name in kwargs if name in bound]
     first = [name for name in bound if name not in by_keyword and name not in last]

@@ -39,18 +39,28 @@ __all__ = [
 def write_into(target: Tensor, result: Tensor, casts: bool = False) -> None:
     """Store a computed result in existing memory, casting as in-place ops may, or to any dtype."""
     if not geometry.same_sizes(target.shape, result.shape):
-        raise RuntimeError(
-            f"output with shape {list(target.shape)} doesn't match the broadcast shape "
-            f"{list(result.shape)}"
-        )
-    if not (casts or can_cast(result._dtype, target._dtype)):
+        raise misfit(target, result)
+    if not casts:
+        check_cast(target, result)
+    if target._array is None:
+        return
+    np.copyto(target._array, as_stored(target, result._array), casting="unsafe")
+
+
+def misfit(target: Tensor, result: Tensor) -> RuntimeError:
+    return RuntimeError(
+        f"output with shape {list(target.shape)} doesn't match the broadcast shape "
+        f"{list(result.shape)}"
+    )
+
+
+def check_cast(target: Tensor, result: Tensor) -> None:
+    """Refuse to store a result in memory of a lesser kind of dtype."""
+    if not can_cast(result._dtype, target._dtype):
         raise RuntimeError(
             f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
             f"type {target._dtype.scalar_type_name}"
         )
-    if target._array is None:
-        return
-    np.copyto(target._array, as_stored(target, result._array), casting="unsafe")
 
 
 def as_stored(target: Tensor, values: Any) -> Any:
@@ -82,6 +92,13 @@ def check_operands(target: Tensor, operands: tuple[Any, ...]) -> None:
     for other in tensors_in(operands):
         if other is not target and may_share(target, other) and overlaps_partly(target, other):
             raise shared_memory()
+
+
+def check_room(target: Tensor, operands: tuple[Any, ...], value: Tensor) -> None:
+    """Refuse to resize, for a result, memory that an operand reads."""
+    if any([operand is target for operand in operands]):
+        raise misfit(target, value)
+    check_operands(target, operands)
 
 
 def check_apart(target: Tensor, operands: tuple[Any, ...]) -> None:
@@ -297,11 +314,7 @@ def write_sparse(op: Any, target: Tensor, result: Tensor) -> Tensor:
 
     if not (is_sparse(target) and is_sparse(result)) or target.layout is not result.layout:
         raise error("RL0515", op=op.base_name, found=result.layout, target=target.layout)
-    if not can_cast(result._dtype, target._dtype):
-        raise RuntimeError(
-            f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
-            f"type {target._dtype.scalar_type_name}"
-        )
+    check_cast(target, result)
     replace_parts(target, result)
     return target
 
@@ -403,9 +416,13 @@ class Out(Kind):
                     target,
                     value,
                 )
+                if not casts:
+                    check_cast(target, value)
                 if not geometry.same_sizes(target.shape, value.shape):
                     if looks_first:
                         check_writable(target)
+                    if by_element:
+                        check_room(target, given, value)
                     value = fitted(base, target, value, keeps_strides)
                 check_writable(target)
                 if reads_apart is not None:
@@ -614,11 +631,7 @@ def fill(base: OpOverload, outs: tuple[Tensor, ...], result: Any) -> Any:
     results = result if isinstance(result, (tuple, list)) else (result,)
     for target, value in zip(outs, results, strict=True):
         check_out_dtype(base.options.get("exact_out"), target, value)
-        if not can_cast(value.dtype, target.dtype):
-            raise RuntimeError(
-                f"result type {value.dtype.scalar_type_name} can't be cast to the desired output "
-                f"type {target.dtype.scalar_type_name}"
-            )
+        check_cast(target, value)
         if not geometry.same_sizes(target.shape, value.shape):
             value = fitted(base, target, value)
         target.copy_(value)

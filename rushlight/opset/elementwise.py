@@ -21,8 +21,8 @@ from rushlight.core.dtype import dtype
 from rushlight.core.promotion import DIM, WRAPPED, ZERO_DIM, result_type, scalar_dtype
 from rushlight.core.tensor import Tensor, strides_of, wrap
 from rushlight.opset.kinds import Kind, Spec, is_unusual, tensors_in
-from rushlight.opset.large import LARGE, fused, text_kernel
-from rushlight.opset.results import lay_out
+from rushlight.opset.large import LARGE, by_casting_door, fused, text_kernel
+from rushlight.opset.results import lay_out, wrapped
 
 __all__ = [
     "BOOL", "COMPLEX_TO_FLOAT", "DEFAULT", "INT_TO_FLOAT", "LONG", "NARROW", "PAIRS", "POINTWISE",
@@ -331,12 +331,19 @@ class Pointwise(Kind):
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         singles = op.tensor_positions
+        doors = op.native_kernels.casting_doors
 
         def backend(*args: Any) -> Any:
             for position in singles:
                 tensor = args[position]
                 if isinstance(tensor, Tensor) and tensor._unusual is not None and is_unusual(args):
                     return self.unusual(op, args)
+            if doors:
+                # A door takes what went through the same plan before.
+                arrays = [v._array if isinstance(v, Tensor) else v for v in args]
+                found = by_casting_door(op, arrays)
+                if found is not None:
+                    return wrapped(found)
             try:
                 value, result, contiguous = self.compute(op, args)
             except ValueError:

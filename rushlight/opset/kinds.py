@@ -23,13 +23,8 @@ from rushlight.core import geometry
 from rushlight.core.device import cpu
 from rushlight.core.dtype import dtype
 from rushlight.core.gradrule import parameters
-from rushlight.core.tensor import (
-    Tensor,
-    strides_of,
-    values_of,
-    wrap,
-)
-from rushlight.opset.large import array_kernel
+from rushlight.core.tensor import Tensor, strides_of, values_of, wrap
+from rushlight.opset.large import array_kernel, by_door, is_large, is_lowered, lowered
 from rushlight.opset.results import (
     Spec,
     elementwise_layout,
@@ -43,7 +38,8 @@ from rushlight.opset.results import (
     strides_for,
     tree_laid_out,
     with_specs,
-)
+    wrapped,
+)  # fmt: skip
 
 __all__ = [
     "CONTRACTION", "CREATION", "GATHER", "LINALG", "LOSS", "NATIVE", "OPAQUE", "RANDOM",
@@ -315,6 +311,7 @@ class Checked(Kind):
         shape, kernel = op.rule("shape"), op.array_kernel
         singles, lists = op.tensor_positions, op.list_positions
         compute = self.of.compute_checked
+        doors = op.native_kernels.doors
 
         def backend(*args: Any) -> Any:
             arrays = list(args)
@@ -332,6 +329,10 @@ class Checked(Kind):
                     ):
                         return self.unusual(op, args)
                     arrays[position] = [None if t is None else t._array for t in items]
+            # A door takes what the shape rule has let pass before, and lays its answer out.
+            found = by_door(op, arrays) if doors else None
+            if found is not None:
+                return wrapped(found)
             specs = shape(*args)
             return with_specs(*compute(op, kernel, arrays, specs))
 
@@ -685,17 +686,25 @@ class Scatter(Kind):
     def make_backend(self, op: Any) -> Callable[..., Any]:
         if not op.options.get("writes"):
             return super().make_backend(op)
-        shape, kernel = op.rule("shape"), op.rules["kernel"]
+        shape, kernel, has_loops = op.rule("shape"), op.rules["kernel"], is_lowered(op)
 
         def backend(*args: Any) -> Any:
             if is_unusual(args):
                 return self.unusual(op, args)
+            found = by_door(op, arrays_of(args)) if op.native_kernels.doors else None
+            if found is not None:
+                return wrapped(found)
             spec = shape(*args)
+            strides = strides_for(spec)
+            is_row_major = strides == geometry.contiguous_strides(spec.shape)
+            if has_loops and is_row_major and is_large(op, arrays := tuple(arrays_of(args))):
+                found = lowered(op, arrays)
+                if found is not None:
+                    return wrapped(found)
             array = args[0]._array
             if array.shape != spec.shape:
                 array = np.broadcast_to(array, spec.shape)
-            strides = strides_for(spec)
-            if strides == geometry.contiguous_strides(spec.shape):
+            if is_row_major:
                 target = wrap(array.copy(), spec.dtype)
             else:
                 target = lay_out(array, strides, spec.dtype)

@@ -8,7 +8,6 @@ is compiled before its first use, or comes from the cache on disk.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,9 @@ import numpy as np
 from rushlight.arrays.buffers import empty as fresh
 from rushlight.arrays.numpy_ import BLOCK, FEW, MATH
 from rushlight.core import ports
-from rushlight.core.dtype import dtype, from_numpy
+from rushlight.core.dtype import FLOAT, dtype, from_numpy
 from rushlight.core.geometry import same_sizes
+from rushlight.core.op import KernelTable
 from rushlight.core.quick import single_ufunc
 from rushlight.opset.heavy import may_compile
 
@@ -25,11 +25,17 @@ __all__ = [
     "LARGE",
     "SMALL",
     "LoopRule",
+    "PickRule",
     "Steps",
     "array_kernel",
-    "flipped",
+    "by_casting_door",
+    "by_door",
     "fused",
     "in_pieces",
+    "is_large",
+    "is_lowered",
+    "join_natively",
+    "lowered",
     "native_loop",
     "remainders",
     "text_kernel",
@@ -41,11 +47,14 @@ may_share_memory = np.may_share_memory
 LARGE = 1 << 14
 # Different arguments beyond tensors for which an op has native kernels.
 MOST_VARIANTS = 64
+# How many doors a call tries.
+MOST_DOORS = 4
 
 # Sizes of dims up to this are small.
 SMALL = 16
 
 UNKNOWN = object()
+Function = Callable[..., Any]
 # dtypes that operands go through before the op's text, position by position, and that of the result
 Casts = tuple[tuple[tuple[int, tuple[dtype, ...]], ...], dtype | None]
 AS_IS: Casts = ((), None)
@@ -59,11 +68,17 @@ def text_kernel(op: Any, text: Callable[..., Any]) -> Callable[..., Any]:
     plain = single_ufunc(op, count) is not None
     defaults = tuple([a.default for a in arguments[count:]])
     kernels = op.native_kernels
+    doors = kernels.doors
 
     def kernel(m: Any, *args: Any) -> Any:
         if m is MATH:
             first = args[0]
             if type(first) is ndarray and first.size >= LARGE:
+                if doors and may_compile():
+                    for door in doors:
+                        found = door(*args)
+                        if found is not None:
+                            return found
                 if len(args) == 1 and not plain and first.flags.c_contiguous:
                     # One array and nothing else: its kernel has a short key.
                     quick = kernels.get(first.dtype.num)
@@ -87,21 +102,47 @@ def on_large(op: Any, text: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts) -> Any:
     """The answer of native code on contiguous arrays of one shape; None where there is none, or
     none for these elements."""
-    if not may_compile():
-        return None
-    shape = None
-    key: list[Any] = [casts]
     arrays: list[Any] = []
     numbers: list[Any] = []
+    key = key_of(args, arrays, numbers) if may_compile() else None
+    if key is None:
+        return None
+    key.append(casts)
+    table = op.native_kernels
+    made = (op.name(), text, args, casts)
+    if not numbers:
+        kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
+        told: list[Any] = []
+        if len(args) == 1 and casts == AS_IS and kernel is not None:
+            table[arrays[0].dtype.num] = kernel
+    else:
+        kernel = kernel_for(table, tuple(key), ports.native_text, *made, False)
+        told = [] if kernel is None else numbers
+        if kernel is None:
+            # What looks at its numbers has them in its code.
+            key += [repr(v) if type(v) is float else v.tobytes() for v in numbers]
+            kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
+    if kernel is None:
+        return None
+    if casts == AS_IS:
+        open_door(table.doors, getattr(kernel, "door", None))
+    elif any([from_numpy(array.dtype).category >= FLOAT for array in arrays]):
+        # Without a float among the operands, what they are taken for is not theirs alone to say.
+        open_door(table.casting_doors, getattr(kernel, "door", None))
+    return kernel(*arrays, *told)
+
+
+def key_of(args: tuple[Any, ...], arrays: list[Any], numbers: list[Any]) -> list[Any] | None:
+    """What a call of an elementwise text has in common with others; arrays and numbers go to lists
+    of their own. None without arrays, or where they are not contiguous and of one shape."""
+    key: list[Any] = []
     for value in args:
         if type(value) is ndarray:
             if not value.ndim:
                 key.append(-1 - value.dtype.num)
                 numbers.append(value)
                 continue
-            if shape is None:
-                shape = value.shape
-            elif not same_sizes(value.shape, shape):
+            if arrays and not same_sizes(value.shape, arrays[0].shape):
                 return None
             if not value.flags.c_contiguous:
                 return None
@@ -112,22 +153,25 @@ def fused(op: Any, text: Callable[..., Any], args: tuple[Any, ...], casts: Casts
             numbers.append(value)
         else:
             key.append((type(value), value))
-    if not arrays:
-        return None
-    table = op.native_kernels
-    made = (op.name(), text, args, casts)
-    if not numbers:
-        kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
-        if len(args) == 1 and casts == AS_IS and kernel is not None:
-            table[arrays[0].dtype.num] = kernel
-        return None if kernel is None else kernel(*arrays)
-    kernel = kernel_for(table, tuple(key), ports.native_text, *made, False)
-    if kernel is not None:
-        return kernel(*arrays, *numbers)
-    # What looks at its numbers has them in its code.
-    key += [repr(v) if type(v) is float else v.tobytes() for v in numbers]
-    kernel = kernel_for(table, tuple(key), ports.native_text, *made, True)
-    return None if kernel is None else kernel(*arrays)
+    return key if arrays else None
+
+
+def open_door(doors: list[Any], door: Any) -> None:
+    """Let the next calls try a door first."""
+    if door is not None and door not in doors:
+        doors[MOST_DOORS - 1 :] = ()
+        doors.insert(0, door)
+
+
+def by_casting_door(op: Any, args: Any) -> Any:
+    """As `by_door`, of kernels that convert operands and results themselves."""
+    first = args[op.tensor_positions[0]]
+    if type(first) is ndarray and first.size >= LARGE and may_compile():
+        for door in op.native_kernels.casting_doors:
+            found = door(*args)
+            if found is not None:
+                return found
+    return None
 
 
 def kernel_for(table: Any, key: Any, make: Any, *given: Any) -> Any:
@@ -179,19 +223,44 @@ def array_kernel(op: Any) -> Callable[..., Any]:
     kernel: Callable[..., Any] = op.rule("kernel")
     if kernel is None or not is_lowered(op):
         return kernel
-    places = op.tensor_positions[:2]
 
     def large_or_plain(xp: Any, *args: Any) -> Any:
-        for place in places:
-            array = args[place]
-            if type(array) is ndarray and array.size >= LARGE:
-                found = lowered(op, args)
-                if found is not None:
-                    return found
-                break
-        return kernel(xp, *args)
+        found = by_door(op, args)
+        if found is None and is_large(op, args):
+            found = lowered(op, args)
+        return kernel(xp, *args) if found is None else found
 
     return large_or_plain
+
+
+def is_large(op: Any, args: Any) -> bool:
+    """Whether one of an op's first arrays is large."""
+    for place in op.tensor_positions[:2]:
+        array = args[place]
+        if type(array) is ndarray and array.size >= LARGE:
+            return True
+    return False
+
+
+def by_door(op: Any, args: Any) -> Any:
+    """The answer of a native kernel that takes a call as it is; None where that of no call before
+    was made for such a one."""
+    doors = op.native_kernels.doors
+    if doors and (op.list_positions or is_large(op, args)) and may_compile():
+        for door in doors:
+            found = door(*args)
+            if found is not None:
+                return found
+    return None
+
+
+def join_natively(op: Any, arrays: list[Any], stacks: bool) -> None:
+    """Let the next calls of `cat` or `stack` be by native code. What is copied is the same either
+    way; small arrays alone are not worth compiling."""
+    if may_compile() and sum([array.size for array in arrays]) >= LARGE:
+        kind = arrays[0].dtype
+        table = op.native_kernels
+        open_door(table.doors, kernel_for(table, kind, ports.native_joining, kind, stacks))
 
 
 class LoopRule:
@@ -202,20 +271,47 @@ class LoopRule:
         self.label = label
         self.lower = lower
         self.specs = specs
-        self.native_kernels: dict[Any, Any] = {}
+        self.native_kernels = KernelTable()
 
     def name(self) -> str:
         return self.label
 
     def __call__(self, *args: Any) -> Any:
         """The answer for arrays of which one is large; None where there is no native code."""
+        if may_compile():
+            for door in self.native_kernels.doors:
+                found = door(*args)
+                if found is not None:
+                    return found
         return lowered(self, args)
+
+
+class PickRule(LoopRule):
+    """Reading elements, or `rows`, of an op's first array where its second says: loops that look
+    at each place, and have no answer where one is wrong. `geometry(*arguments)` says the result's
+    sizes and how many blocks the array has, how long each is, how many places of one are read, and
+    how many elements lie behind each."""
+
+    def __init__(self, op: Any, rows: bool, geometry: Function) -> None:
+        super().__init__(op.name(), geometry, geometry)
+        self.op = op
+        self.rows = rows
+        self.geometry = geometry
+        self.native_kernels = op.native_kernels
+
+    def __call__(self, *args: Any) -> Any:
+        """The answer for arrays; None where they are small or there is no native code."""
+        return lowered(self, args) if is_large(self.op, args) else None
+
+
+# Kinds whose backends look for native code of their ops' rules.
+KINDS_OF_LOOPS = ("REDUCTION", "SCAN", "OPAQUE", "REARRANGEMENT", "LOSS", "SCATTER")
 
 
 def is_lowered(op: Any) -> bool:
     if not op.tensor_positions or op.list_positions or op._schema.is_mutable or op.is_view_op:
         return False
-    if op.kind.name not in ("REDUCTION", "SCAN", "OPAQUE", "REARRANGEMENT", "LOSS"):
+    if op.kind.name not in KINDS_OF_LOOPS:
         return False
     rule = op.rule("lower")
     return rule is not None and (callable(rule) or rule == "folded")
@@ -252,8 +348,14 @@ def lowered(op: Any, args: tuple[Any, ...]) -> Any:
             key.append(repr(value))
         else:
             key.append((type(value), value))
-    kernel = kernel_for(op.native_kernels, tuple(key), ports.native_lowered, op, args, fixed)
-    return None if kernel is None else kernel(*arrays)
+    make = ports.native_picked if isinstance(op, PickRule) else ports.native_lowered
+    kernel = kernel_for(op.native_kernels, tuple(key), make, op, args, fixed)
+    if kernel is None:
+        return None
+    found = kernel(*arrays)
+    if found is not None:
+        open_door(op.native_kernels.doors, getattr(kernel, "door", None))
+    return found
 
 
 # -- steps in place --------------------------------------------------------------------------------
@@ -267,7 +369,7 @@ class Steps:
         self.label = label
         self.text = text
         self.writes = writes
-        self.native_kernels: dict[Any, Any] = {}
+        self.native_kernels = KernelTable()
 
     def __call__(self, *args: Any) -> bool:
         """Take the step by native code; False where there is none."""
@@ -312,23 +414,6 @@ def native_loop(name: str, array_type: Any) -> Any:
     return kernel_for(LOOPS, (name, kind), ports.native_loop, name, kind)
 
 
-def flipped(array: Any, dims: Any) -> Any:
-    """A copy with some dims, not below 0, the other way round."""
-    inner = array.ndim - len(dims)
-    if dims and min(dims) >= inner and array.size >= LARGE and array.flags.c_contiguous:
-        # The last dims together are rows that are read from their ends on.
-        run = native_loop("reversed", array.dtype)
-        if run is not None:
-            found = fresh(array.shape, array.dtype, array.nbytes)
-            rows = prod(array.shape[:inner])
-            run(array, found, rows, array.size // rows)
-            return found
-    place = [slice(None)] * array.ndim
-    for dim in dims:
-        place[dim] = slice(None, None, -1)
-    return array[tuple(place)].copy()
-
-
 def remainders(name: str, x: Any, y: Any) -> Any:
     """fmod, remainder or floor_divide of float32 arrays; None where NumPy is to answer."""
     if type(x) is not ndarray or type(y) is not ndarray or x.size < FEW:
@@ -348,15 +433,25 @@ def remainders(name: str, x: Any, y: Any) -> Any:
 # -- conversion ------------------------------------------------------------------------------------
 
 CONVERSIONS: dict[tuple[dtype, dtype], Any] = {}
+CONVERTING_DOORS: dict[tuple[dtype, dtype], Any] = {}
 
 
 def converted(array: Any, source: dtype, target: dtype) -> Any:
     """The elements of a contiguous array in another dtype; None where there is no native code."""
-    if not may_compile() or not array.flags.c_contiguous or not array.ndim:
+    if not may_compile():
+        return None
+    door = CONVERTING_DOORS.get((source, target))
+    found = None if door is None else door(array)
+    if found is not None:
+        return found
+    if not array.flags.c_contiguous or not array.ndim:
         return None
     given = (f"{source.name} to {target.name}", same, (array,), ((), target), True)
     kernel = kernel_for(CONVERSIONS, (source, target), ports.native_text, *given)
-    return None if kernel is None else kernel(array)
+    if kernel is None:
+        return None
+    CONVERTING_DOORS[source, target] = getattr(kernel, "door", None)
+    return kernel(array)
 
 
 def same(m: Any, x: Any) -> Any:

@@ -29,7 +29,7 @@ ndarray = np.ndarray
 __all__ = [
     "Sizes", "Spec", "column_strides", "elementwise_layout", "kernel_layout", "lay_out",
     "make_view", "read_sizes", "result_tensor", "shell_of", "strides_for", "tree_laid_out",
-    "with_specs",
+    "with_specs", "wrapped",
 ]  # fmt: skip
 
 
@@ -202,6 +202,13 @@ def tree_laid_out(value: Any, strides: tuple[int, ...]) -> Any:
         return type(value)([tree_laid_out(item, strides) for item in value])
     array = as_array(value)
     return lay_out(array, strides, dtypes.from_numpy(array.dtype))
+
+
+def wrapped(value: Any) -> Any:
+    """Row-major arrays as tensors."""
+    if type(value) is tuple:
+        return tuple([None if item is None else wrapped(item) for item in value])
+    return wrap(value, dtypes.from_numpy(value.dtype))
 
 
 def with_specs(value: Any, specs: Any) -> Any:

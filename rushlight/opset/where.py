@@ -267,6 +267,7 @@ OPS: dict[str, str] = {
     """,
     "product.differences": "_pdist_backward _pdist_forward gradient pdist",
     "product.einsum": "einsum",
+    "product.integers": "_int_mm",
     "product.products": """
         _cdist_backward _cdist_forward _euclidean_dist _trilinear bilinear cdist chain_matmul cross
         linalg_cross linalg_matrix_power linalg_multi_dot linear matrix_power tensordot

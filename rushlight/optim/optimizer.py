@@ -156,6 +156,11 @@ class Optimizer:
     profile_hook_step = staticmethod(with_step_hooks)
     _group_tensors_by_device_and_dtype = staticmethod(group_tensors_by_device_and_dtype)
 
+    def _cuda_graph_capture_health_check(self) -> None:
+        """torch: steps of users call it; there is no recording of devices to disturb."""
+
+    _accelerator_graph_capture_health_check = _cuda_graph_capture_health_check
+
     def _patch_step_function(self) -> None:
         """Give the class's step its hooks, where it was put there afterwards."""
         cls = type(self)

@@ -7,6 +7,8 @@ way); `_get_closed_form_lr` gives them from the initial ones, for jumps to a giv
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 from weakref import ref
@@ -77,6 +79,20 @@ def note_steps(optimizer: Any) -> None:
 
     step._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
     optimizer.step = step
+
+
+@contextmanager
+def within_step(scheduler: LRScheduler) -> Iterator[LRScheduler]:
+    """Where `get_lr` may be called without a warning: within a step."""
+    scheduler._get_lr_called_within_step = True
+    try:
+        yield scheduler
+    finally:
+        scheduler._get_lr_called_within_step = False
+
+
+def check_within_step(scheduler: LRScheduler) -> None:
+    scheduler._check_called_within_step()
 
 
 class LRScheduler:
@@ -177,16 +193,13 @@ class LRScheduler:
             )
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        self._get_lr_called_within_step = True
-        try:
+        with within_step(self):
             if epoch is None:
                 self.last_epoch += 1
                 rates = self.get_lr()
             else:
                 self.last_epoch = epoch
                 rates = getattr(self, "_get_closed_form_lr", self.get_lr)()
-        finally:
-            self._get_lr_called_within_step = False
         self._put_rates(rates)
 
     def _put_rates(self, rates: list[Any]) -> None:

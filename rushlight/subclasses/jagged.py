@@ -12,6 +12,7 @@ import itertools
 from typing import Any
 
 from rushlight.base.errors import MissingFeature
+from rushlight.core.attributes import set_attributes
 from rushlight.core.construct import tensor as from_data
 from rushlight.core.device import jagged
 from rushlight.core.modes import DisableTorchFunctionSubclass
@@ -233,6 +234,11 @@ class JaggedTensor(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         facts = (self._offsets, self._lengths, self._ragged_idx, self._seqlens, self.requires_grad)
         return rebuilt, (as_values(self).detach(), *facts)
+
+    def __setstate__(self, state: Any) -> None:
+        # torch: its pickles repeat the parts, which the constructor was given, as attributes.
+        kept = {name: value for name, value in state.items() if not name.startswith("_")}
+        set_attributes(self, kept)
 
     def __deepcopy__(self, memo: Any) -> Any:
         if not self.is_leaf:

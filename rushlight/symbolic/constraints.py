@@ -90,6 +90,10 @@ class Declaration:
     def dims_of(self, root: str) -> Iterator[DeclaredDim]:
         return (dim for dim in self.dims if dim.root == root)
 
+    def least_dim(self, root: str) -> DeclaredDim:
+        """The dim of a root that is smallest in the example: others are said in terms of it."""
+        return min(self.dims_of(root), key=lambda dim: dim.size)
+
     def display(self, root: str) -> str:
         """A root with where it is read; a root that is no dimension by its first dim."""
         if self.roots[root].source:

@@ -140,6 +140,8 @@ class ShapeEnv:
         self.hints: dict[Expr, float] = {}
         self.answers: dict[Expr, float] = {}
         self.order: dict[Symbol, int] = {}
+        # Symbols that rank as another does: names of sizes as the least size made from them.
+        self.ranked_as: dict[Symbol, Symbol] = {}
         self.counts = {"s": 0, "u": 0, "zf": 0, "zuf": 0}
         self.frozen = False
         self.runtime_asserts_frozen = False
@@ -177,6 +179,7 @@ class ShapeEnv:
 
     def rank(self, symbol: Symbol) -> tuple[float, int]:
         """Of the symbols of an equality the one that ranks highest is replaced."""
+        symbol = self.ranked_as.get(symbol, symbol)
         return self.var_to_val.get(symbol, sys.maxsize), self.order.get(symbol, -1)
 
     def replace(self, expr: Expr) -> Expr:

@@ -104,8 +104,11 @@ class Report:
             other = solver.owners.get(form.symbol)
             if other is None:
                 continue
-            display, base = self.declaration.display(name), self.declaration.display(other)
-            if form.factor == 1 and form.offset == 0:
+            display = self.declaration.display(name)
+            least = self.declaration.least_dim(other)
+            base = least.display
+            are_dims = bool(root.source) and least.name == other
+            if form.factor == 1 and form.offset == 0 and are_dims:
                 self.add(name, f"The values of {display} and {base} must always be equal.")
                 continue
             relation = written(form.factor, other, form.offset)

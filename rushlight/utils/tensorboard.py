@@ -85,6 +85,42 @@ def default_buckets() -> list[float]:
     return [-each for each in reversed(positive)] + [0.0, *positive]
 
 
+def hparams(
+    hparam_dict: dict[str, Any],
+    metric_dict: dict[str, Any] | None = None,
+    hparam_domain_discrete: dict[str, Any] | None = None,
+) -> tuple[Any, Any, Any]:
+    """Summaries of a run's settings: what they and the measures are, how it begins and ends."""
+    data = lazy_import("tensorboard.plugins.hparams.plugin_data_pb2", extra="tensorboard")
+    terms = lazy_import("tensorboard.plugins.hparams.api_pb2", extra="tensorboard")
+    settings = {name: plain(value) for name, value in hparam_dict.items()}
+    domains = hparam_domain_discrete or {}
+    infos, start = [], data.SessionStartInfo()
+    for name, value in settings.items():
+        kind, field = kind_of(value)
+        info = terms.HParamInfo(name=name, type=getattr(terms, f"DATA_TYPE_{kind}"))
+        if name in domains:
+            info.domain_discrete.extend(domains[name])
+        infos.append(info)
+        setattr(start.hparams[name], field, value)
+    metrics = [terms.MetricInfo(name=terms.MetricName(tag=name)) for name in metric_dict or {}]
+
+    def summary(part: str, value: Any) -> Any:
+        content = data.HParamsPluginData(version=0, **{part: value})
+        named = _summaries.SummaryMetadata.PluginData(
+            plugin_name="hparams", content=content.SerializeToString()
+        )
+        metadata = _summaries.SummaryMetadata(plugin_data=named)
+        held = _summaries.Summary.Value(tag=f"_hparams_/{part}", metadata=metadata)
+        return _summaries.Summary(value=[held])
+
+    return (
+        summary("experiment", terms.Experiment(hparam_infos=infos, metric_infos=metrics)),
+        summary("session_start_info", start),
+        summary("session_end_info", data.SessionEndInfo(status=terms.STATUS_SUCCESS)),
+    )
+
+
 class SummaryWriter:
     """Writes scalars, histograms, images and texts to event files that TensorBoard shows."""
 
@@ -131,6 +167,15 @@ class SummaryWriter:
     ) -> None:
         summary = _summaries.Summary(value=[_summaries.Summary.Value(**value)])
         self.write_event(walltime, folder, step=step, summary=summary)
+
+    def _get_file_writer(self) -> SummaryWriter:
+        """torch: loggers of libraries write their own summaries through it."""
+        return self
+
+    def add_summary(
+        self, summary: Any, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        self.write_event(walltime, None, step=global_step, summary=summary)
 
     def add_scalar(
         self,
@@ -268,32 +313,11 @@ class SummaryWriter:
         global_step: int | None = None,
     ) -> None:
         """Settings of a run and what came of them, in a folder of the run's own."""
-        data = lazy_import("tensorboard.plugins.hparams.plugin_data_pb2", extra="tensorboard")
-        terms = lazy_import("tensorboard.plugins.hparams.api_pb2", extra="tensorboard")
-        settings = {name: plain(value) for name, value in hparam_dict.items()}
-        domains = hparam_domain_discrete or {}
-        infos, start = [], data.SessionStartInfo()
-        for name, value in settings.items():
-            kind, field = kind_of(value)
-            info = terms.HParamInfo(name=name, type=getattr(terms, f"DATA_TYPE_{kind}"))
-            if name in domains:
-                info.domain_discrete.extend(domains[name])
-            infos.append(info)
-            setattr(start.hparams[name], field, value)
-        metrics = [terms.MetricInfo(name=terms.MetricName(tag=name)) for name in metric_dict]
         folder = os.path.join(self.log_dir, run_name or str(time.time()))
+        parts = hparams(hparam_dict, metric_dict, hparam_domain_discrete)
         with SummaryWriter(folder, "", None, *self.options) as writer:
-            for part, value in (
-                ("experiment", terms.Experiment(hparam_infos=infos, metric_infos=metrics)),
-                ("session_start_info", start),
-                ("session_end_info", data.SessionEndInfo(status=terms.STATUS_SUCCESS)),
-            ):
-                content = data.HParamsPluginData(version=0, **{part: value})
-                named = _summaries.SummaryMetadata.PluginData(
-                    plugin_name="hparams", content=content.SerializeToString()
-                )
-                metadata = _summaries.SummaryMetadata(plugin_data=named)
-                writer.write({"tag": f"_hparams_/{part}", "metadata": metadata}, global_step, None)
+            for summary in parts:
+                writer.write_event(None, None, step=global_step, summary=summary)
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)
 

@@ -151,6 +151,10 @@ def smaller_shape(rng: random.Random, x: Any) -> tuple[int, ...] | None:
     return shape if count <= room else None
 
 
+def of_complex(rng: random.Random, x: Any) -> tuple[Any, ...] | None:
+    return () if x.is_complex() else None
+
+
 def flipped(rng: random.Random, x: Any) -> tuple[int, ...]:
     return tuple(rng.sample(range(x.dim()), x.dim()))
 
@@ -176,6 +180,17 @@ op("unfold", lambda t, x, d: x.unfold(d, 2, 1),
 op("as_strided", lambda t, x, *g: x.as_strided(*g), strides_within)
 op("detach", lambda t, x: x.detach(), weight=3)
 op("data", lambda t, x: x.data)
+op("narrow", lambda t, x, d, i: x.narrow(d, i, 1), has_dims(1, place))
+op("movedim", lambda t, x, a, b: x.movedim(a, b), has_dims(1, two_dims))
+op("flatten", lambda t, x: x.flatten())
+op("expand_as", lambda t, x, y: x.expand_as(y), operands=2)
+op("tensor_split", lambda t, x: x.tensor_split(2), has_dims(1, lambda r, x: ()))
+op("as_complex", lambda t, x: t.view_as_complex(x),
+   lambda r, x: () if not x.is_complex() and x.dim() and x.shape[-1] == 2 else None)  # fmt: skip
+op("as_real", lambda t, x: t.view_as_real(x.resolve_conj()), of_complex, weight=2)
+op("real", lambda t, x: x.real, of_complex, weight=2)
+op("imag", lambda t, x: x.imag, of_complex, weight=2)
+op("conj", lambda t, x: x.conj(), of_complex, weight=2)
 op("unbind", lambda t, x: x.unbind(0), has_dims(1, lambda r, x: () if x.shape[0] else None))
 op("split", lambda t, x: x.split(1), has_dims(1, lambda r, x: () if x.shape[0] else None))
 op("chunk", lambda t, x: x.chunk(2), has_dims(1, lambda r, x: () if x.shape[0] else None))
@@ -193,6 +208,12 @@ op("zeros", lambda t, x: t.zeros(x.shape, dtype=x.dtype))
 op("new_ones", lambda t, x: x.new_ones(2, 2))
 op("where", lambda t, x, y: t.where(x > 0, x, y), operands=2)
 
+op("complex", lambda t, x: t.complex(x, x * 2), lambda r, x: None if x.is_complex() else ())
+op("index", lambda t, x: x[t.tensor([0, 0])], has_dims(1, lambda r, x: () if x.shape[0] else None))
+op("to_int", lambda t, x: x.detach().real.to(t.int64))
+op("hooked", lambda t, x: hooked(x))
+op("checkpointed", lambda t, x: t.utils.checkpoint.checkpoint(squared, x, use_reentrant=False))
+
 op("mul_", lambda t, x: x.mul_(2), weight=6, writes=True)
 op("add_", lambda t, x, y: x.add_(y), operands=2, weight=4, writes=True)
 op("sin_", lambda t, x: x.sin_(), weight=2, writes=True)
@@ -201,6 +222,18 @@ op("fill_", lambda t, x: x.fill_(3), writes=True)
 op("copy_", lambda t, x, y: x.copy_(y), operands=2, weight=3, writes=True)
 op("addcmul_", lambda t, x, y: x.addcmul_(y, y), operands=2, writes=True)
 op("masked_fill_", lambda t, x: x.masked_fill_(x > 1, 0.5), writes=True)
+op("clamp_", lambda t, x: x.clamp_(0.3, 1.5), writes=True)
+op("add_scaled_", lambda t, x, y: x.add_(y, alpha=3), operands=2, writes=True)
+op("sub_product_", lambda t, x, y: x.sub_(y * x), operands=2, writes=True)
+op("index_add_", lambda t, x: x.index_add_(0, t.tensor([0, 0]), x[:1].expand(2, *x.shape[1:]) * 2),
+   has_dims(1, lambda r, x: () if x.shape[0] else None), writes=True)  # fmt: skip
+op("scatter_", lambda t, x: x.scatter_(0, t.zeros(1, *x.shape[1:], dtype=t.int64), 1.25),
+   has_dims(1, lambda r, x: () if x.shape[0] else None), writes=True)  # fmt: skip
+op("put_rows", lambda t, x, y: x.index_put_((t.tensor([0, 0]),), y, accumulate=True),
+   has_dims(1, lambda r, x: () if x.shape[0] else None), operands=2, writes=True)  # fmt: skip
+op("each_mul_", lambda t, x: t._foreach_mul_([x, x[:1]], 2), has_dims(1, lambda r, x: ()),
+   writes=True)  # fmt: skip
+op("custom_", lambda t, x: custom_write(t)(x), writes=True, weight=2)
 op("t_", lambda t, x: x.t_(), lambda rng, x: () if x.dim() <= 2 else None, weight=2, writes=True)
 op("transpose_", lambda t, x, a, b: x.transpose_(a, b), has_dims(1, two_dims), writes=True)
 op("unsqueeze_", lambda t, x, d: x.unsqueeze_(d), lambda r, x: (r.randint(0, x.dim()),),
@@ -221,7 +254,8 @@ op("add_out", lambda t, x, y, z: t.add(x.detach(), y.detach(), out=z), operands=
 op("set_", lambda t, x, y: x.set_(y), operands=2, writes=True)
 op("resize_", lambda t, x, *shape: x.resize_(shape), smaller_shape, writes=True)
 op("grow", lambda t, x: x.resize_(x.numel() + 2).fill_(1), writes=True)
-op("release", lambda t, x: t.ops.inductor.resize_storage_bytes_(x, 0), writes=True)
+op("release", lambda t, x: t.ops.inductor.resize_storage_bytes_(x, 0),
+   lambda r, x: () if x.numel() else None, writes=True)  # fmt: skip
 op("requires_grad_", lambda t, x: x.requires_grad_(), writes=True)
 op("write_late", lambda t, x, y: functions(t).WritesLate.apply(x, y), operands=2, writes=True)
 op("write_saved", lambda t, x: functions(t).WritesSaved.apply(x), writes=True)
@@ -231,7 +265,8 @@ op("own_write", lambda t, x: functions(t).Write.apply(x), writes=True)
 # Ops that rarely fit with others: programs hold them now and then, not all at once.
 RARE = (
     "set_", "resize_", "grow", "release", "write_late", "write_saved", "own_view", "own_write",
-    "requires_grad_", "detach_", "data", "as_strided_",
+    "requires_grad_", "detach_", "data", "as_strided_", "complex", "as_complex", "each_mul_",
+    "custom_", "hooked", "checkpointed", "index_add_", "scatter_", "put_rows",
 )  # fmt: skip
 VIEWS = ("view", "transpose", "t", "select", "slice", "unsqueeze", "diagonal", "detach", "chunk")
 USES = ("mul", "add", "double", "sin", "clone", "cat", "where")
@@ -239,6 +274,34 @@ WRITES = (
     "mul_", "add_", "copy_", "put", "put_tensor", "sin_out", "add_out", "t_", "unsqueeze_",
     "as_strided_",
 )  # fmt: skip
+
+
+def squared(x: Any) -> Any:
+    return (x * x).sin()
+
+
+def hooked(x: Any) -> Any:
+    """A value whose gradient is doubled on its way."""
+    made = x * 3
+    if made.requires_grad:
+        made.register_hook(lambda grad: grad * 2)
+    return made
+
+
+CUSTOM: dict[int, Any] = {}
+
+
+def custom_write(t: Any) -> Any:
+    """An operator of the user that writes to its argument."""
+    if id(t) not in CUSTOM:
+
+        def write(x: t.Tensor) -> None:
+            x.mul_(2).add_(1)
+
+        write.__annotations__ = {"x": t.Tensor, "return": None}
+        name = "alias_programs::write"
+        CUSTOM[id(t)] = t.library.custom_op(name, write, mutates_args=("x",))
+    return CUSTOM[id(t)]
 
 
 class Functions:
@@ -473,6 +536,8 @@ def numbers_of(t: Any, value: Any) -> Any:
         value = value.detach()
     except RuntimeError:
         return "less memory"
+    if value.is_complex():
+        value = t.view_as_real(value.resolve_conj())
     return [round(number, 9) for number in value.reshape(-1).tolist()]
 
 
@@ -540,12 +605,13 @@ def backward(t: Any, tensors: list[Any]) -> str:
     needing = [
         (place + 1, value)
         for place, value in enumerate(tensors)
-        if value.requires_grad and value.untyped_storage().nbytes()
+        if value.requires_grad and (value.untyped_storage().nbytes() or not value.numel())
     ]
     if not needing:
         return "nothing"
     try:
-        t.autograd.backward([(value * weight).sum() for weight, value in needing])
+        losses = [(value * weight).sum() for weight, value in needing]
+        t.autograd.backward([each.real if each.is_complex() else each for each in losses])
     except Exception as failure:
         return f"{type(failure).__name__}: {failure}"
     return "done"
@@ -553,7 +619,7 @@ def backward(t: Any, tensors: list[Any]) -> str:
 
 # -- generating ------------------------------------------------------------------------------------
 
-SHAPES = ((4,), (2, 2), (2, 3), (3,), (1, 4), (2, 2, 2), (), (4, 2))
+SHAPES = ((4,), (2, 2), (2, 3), (3,), (1, 4), (2, 2, 2), (), (4, 2), (0,), (2, 0))
 ARGUMENT_VIEWS = ("view", "select", "slice", "transpose", "alias", "diagonal", "unsqueeze")
 
 

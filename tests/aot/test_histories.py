@@ -273,3 +273,22 @@ def test_backwards_of_functions_whose_gradients_go_nowhere_run():
 
     assert run(f) == [[0.0, 1.0], [4.0, 3.0]]
     assert run(aot_function(f, nop)) == run(f)
+
+
+def test_a_view_of_an_argument_that_moves_without_grad_mode_is_refused():
+    def f(view, base):
+        with torch.no_grad():
+            base.t_()
+        return view * 3
+
+    def arguments():
+        base = leaf(2, 2) * 1
+        return base.select(1, 0), base
+
+    with pytest.raises(RuntimeError) as caught:
+        aot_function(f, nop)(*arguments())
+    assert caught.value.code == "RL0631"
+    view, base = arguments()
+    # A view without a history has no part in it.
+    assert aot_function(f, nop)(view.detach(), base).tolist() == [0, 6]
+    assert base.tolist() == [[0, 2], [1, 3]]

@@ -456,6 +456,31 @@ def test_tensors_set_to_one_memory_are_two():
     assert first.tolist() == [0, 0, 0]
 
 
+def test_tensors_set_to_one_memory_are_two_behind_a_view_of_it():
+    def f(a):
+        made, other = a * 2, torch.empty(0)
+        view = made.view(-1)
+        other.set_(made)
+        return view, other, made
+
+    view, first, second = aot_function(f, nop)(torch.ones(3))
+    assert len({id(view), id(first), id(second)}) == 3
+    second.zero_()
+    assert view.tolist() == first.tolist() == [0, 0, 0]
+
+
+def test_leaves_over_one_memory_are_two():
+    def f(a):
+        made = (a * 2).requires_grad_()
+        return made.data.requires_grad_(), made
+
+    first, second = aot_function(f, nop)(torch.ones(3))
+    assert first is not second
+    assert first.requires_grad and second.requires_grad and first.is_leaf and second.is_leaf
+    second.data.zero_()
+    assert first.tolist() == [0, 0, 0]
+
+
 def test_what_an_argument_is_set_to_keeps_its_history():
     def f(a):
         made = a * 2
@@ -634,7 +659,7 @@ def test_an_argument_that_was_used_is_given_memory_of_another_size(function, nee
     seen = []
     for run in (function, aot_function(function, nop, keep_inference_input_mutations=True)):
         x = leaf(2, 2).detach().requires_grad_(needs) * 1
-        with torch.set_grad_enabled(function is move_then_set):
+        with torch.no_grad():
             result = run(x)
         seen.append((result.tolist(), x.tolist(), x.stride()))
     assert seen[0] == seen[1]
@@ -836,6 +861,9 @@ REFUSED = {
     "RL0632": lambda a: moved_after_a_view(a * 2),
     "RL0627 set_": set_to_argument,
     "RL0611": lambda a: a.view(1, 4).set_(a * 2),
+    "RL0611 argument": lambda a: a.set_(a.new_ones(2).detach()),
+    "RL0611 inside": lambda a: (a * 2).set_(a.new_ones(2).detach()),
+    "RL0611 source": lambda a: a.new_ones(2).detach().set_(a * 2),
 }
 
 
@@ -859,3 +887,51 @@ def test_what_cannot_be_done_is_refused(name):
     with pytest.raises(RuntimeError) as caught:
         aot_function(REFUSED[name], nop, keep_inference_input_mutations=True)(argument)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_lazily_conjugated_numbers_are_written(inside):
+    def f(a):
+        pairs = a * 1 if inside else a
+        torch.view_as_complex(pairs).conj().mul_(2j)
+        return pairs
+
+    def g(a):
+        numbers = torch.complex(a, a * 2)
+        torch.view_as_real(numbers).transpose(0, 1).mul_(torch.ones(2, 4, 2))
+        torch.view_as_real(numbers).copy_(numbers.conj().imag.unsqueeze(-1))
+        return torch.view_as_real(numbers)
+
+    for function in (f, g):
+        found = []
+        for run in (function, aot_function(function, nop)):
+            x = leaf(4, 2)
+            result = run(x * 1)
+            result.sum().backward()
+            found.append((result.tolist(), x.grad.tolist()))
+        assert found[0] == found[1]
+
+
+def returned_conjugated(a):
+    return torch.complex(a, a * 2).conj()
+
+
+def written_conjugated(a):
+    numbers = torch.complex(a, a * 2)
+    view = numbers.conj()
+    view.mul_(2j)
+    return view, numbers
+
+
+@pytest.mark.parametrize("function", [returned_conjugated, written_conjugated])
+@pytest.mark.parametrize("give", [lambda g: g, lambda g: g.conj(), lambda g: g.t().t()])
+def test_gradients_of_lazily_conjugated_outputs(function, give):
+    found = []
+    for run in (function, aot_function(function, nop)):
+        x = leaf(2, 3)
+        result = run(x * 1)
+        outputs = result if isinstance(result, tuple) else (result,)
+        weights = [torch.complex(o.detach().real.clone(), o.detach().imag * 3) for o in outputs]
+        torch.autograd.backward(outputs, [give(each) for each in weights])
+        found.append(([o.resolve_conj().tolist() for o in outputs], x.grad.tolist()))
+    assert found[0] == found[1]

@@ -8,6 +8,7 @@ from rushlight.aot.compilers import nop
 from rushlight.aot.partition import default_partition, min_cut_rematerialization_partition
 from rushlight.base import pytree
 from rushlight.core.modes import return_and_correct_aliasing
+from tests.aot.programs import pair_class
 
 
 class Pair(torch.Tensor):
@@ -214,3 +215,29 @@ def test_a_wrapper_that_is_detached_in_place_is_refused():
             pair(1.0, needs=True), pair(2.0, needs=True)
         )
     assert caught.value.code == "RL0626"
+
+
+VIEWS_OF_PARTS = {
+    "complex": lambda x: torch.view_as_complex(x),
+    "conj": lambda x: torch.view_as_complex(x).conj(),
+    "second column": lambda x: torch.view_as_complex(x)[1:].imag,
+    "bits": lambda x: x.view(torch.int64)[1:],
+}
+
+
+@pytest.mark.parametrize("name", VIEWS_OF_PARTS)
+@pytest.mark.parametrize("needs", [False, True])
+def test_views_of_wrappers_with_elements_of_another_dtype(name, needs):
+    Pair, seen = pair_class(torch), []
+    for function in (VIEWS_OF_PARTS[name], aot_function(VIEWS_OF_PARTS[name], nop)):
+        part = torch.arange(8.0, dtype=torch.float64).view(4, 2)
+        argument = Pair(part, part * 10).requires_grad_(needs)
+        found = function(argument * 1)
+        parts = [each.resolve_conj().resolve_neg().tolist() for each in (found.a, found.b)]
+        grad = None
+        if found.requires_grad and name != "conj":
+            total = found.sum()
+            (total.real if total.is_complex() else total).backward()
+            grad = argument.grad.a.tolist(), argument.grad.b.tolist()
+        seen.append((found.shape, found.dtype, parts, grad))
+    assert seen[0] == seen[1]

@@ -392,3 +392,42 @@ def test_parts_of_constants_are_constants():
 
     for mode in ("fake", "symbolic"):
         assert make_fx(f, tracing_mode=mode)()() == 2
+
+
+MOVES = {
+    "transpose_": lambda x: x.transpose_(1, 0),
+    "unsqueeze_": lambda x: x.unsqueeze_(0),
+    "resize_": lambda x: x.resize_(4),
+    "twice": lambda x: x.t_().unsqueeze_(2),
+    "out": lambda x: torch.sin(torch.ones(5), out=x.resize_(0)),
+}
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+@pytest.mark.parametrize("name", MOVES)
+def test_sizes_are_those_from_before_a_tensor_moved(name, mode):
+    def f(x):
+        before = x.size(0)
+        MOVES[name](x)
+        return x.new_zeros(before, *x.shape)
+
+    graph = make_fx(f, tracing_mode=mode)(torch.ones(2, 3))
+    for sizes in [(2, 3), (5, 4)] if mode == "symbolic" and name != "resize_" else [(2, 3)]:
+        assert graph(torch.ones(sizes)).shape == f(torch.ones(sizes)).shape
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+@pytest.mark.parametrize("pre_dispatch", [False, True])
+def test_writes_to_data_are_recorded(mode, pre_dispatch):
+    def f(x):
+        made = x * 2
+        made.data.mul_(3)
+        x.data.add_(1)
+        return made, made.data
+
+    graph = make_fx(f, tracing_mode=mode, pre_dispatch=pre_dispatch)(torch.ones(2))
+    assert not [n for n in graph.graph.nodes if n.op == "get_attr"]
+    x = torch.tensor([1.0, 5.0])
+    made, data = graph(x)
+    assert made.tolist() == data.tolist() == [6, 30]
+    assert x.tolist() == [2, 6]

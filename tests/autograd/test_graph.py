@@ -466,3 +466,49 @@ def test_nodes_tell_of_the_gradients_that_they_take():
     variance, _ = torch.var_mean(x, dim=0)
     assert [meta.shape for meta in variance.grad_fn._input_metadata] == [(3,), (3,)]
     assert (x * 2).grad_fn._input_metadata[0].dtype is torch.float32
+
+
+@pytest.mark.parametrize(
+    "name, call",
+    [
+        (
+            "native_batch_norm",
+            lambda x: torch.nn.functional.batch_norm(x, None, None, None, None, True),
+        ),
+        ("native_layer_norm", lambda x: torch.nn.functional.layer_norm(x, (4,))),
+        ("max", lambda x: x.max(1).values),
+        ("lu_factor", lambda x: torch.linalg.lu_factor(x)[0]),
+        ("max_pool2d", lambda x: torch.nn.functional.max_pool2d(x, 2)),
+        ("native_dropout", lambda x: torch.native_dropout(x, 0.5, True)[0]),
+    ],
+)
+def test_hooks_are_told_of_outputs_that_have_gradients(name, call):
+    x = torch.randn(2, 3, 4, 4, requires_grad=True)
+    out = call(x)
+    seen = []
+    out.grad_fn.register_prehook(lambda grads: seen.append(len(grads)) or (grads[0] * 2,))
+    out.grad_fn.register_hook(lambda inputs, outputs: seen.append(len(outputs)))
+    out.sum().backward()
+    assert seen == [1, 1]
+    doubled, x.grad = x.grad, None
+    if name != "native_dropout":
+        call(x).sum().backward()
+        assert torch.allclose(doubled, 2 * x.grad)
+
+
+def test_hooks_are_told_of_every_output_of_a_function():
+    class Two(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2, x.long()
+
+        @staticmethod
+        def backward(ctx, grad, other):
+            return grad * 2
+
+    x = torch.ones(2, requires_grad=True)
+    out, _ = Two.apply(x)
+    seen = []
+    out.grad_fn.register_hook(lambda inputs, outputs: seen.append(len(outputs)))
+    out.sum().backward()
+    assert seen == [2]

@@ -211,3 +211,15 @@ def test_saved_result_leads_through_the_view():
     (h,) = torch.autograd.grad((plain * plain).tanh().sum(), plain, create_graph=True)
     (hh,) = torch.autograd.grad(h.sum(), plain)
     assert torch.allclose(gg, hh)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.uint8])
+def test_integers_that_values_with_a_gradient_are_copied_to_require_none(dtype):
+    x = torch.ones(3, requires_grad=True) * 1
+    whole, rows = torch.zeros(3, dtype=dtype).copy_(x), torch.zeros(3, 2, dtype=dtype)
+    rows[:, 0] = x
+    rows.view(6)[:3].copy_(x)
+    for value in (whole, rows):
+        assert not value.requires_grad and value.grad_fn is None
+    assert rows.tolist() == [[1, 1], [1, 0], [1, 0]]
+    assert torch.zeros(3).copy_(x).requires_grad

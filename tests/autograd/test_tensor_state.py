@@ -148,6 +148,23 @@ def test_detach_shares_memory_and_version():
     assert not base.requires_grad and view.requires_grad and view._base is base
 
 
+def test_a_view_of_a_written_base_that_was_detached_is_no_leaf():
+    x = leaf(1.0, 2.0)
+    base = x * 1
+    view = base.view(2, 1)
+    base.mul_(2)
+    base.detach_()
+    assert view.requires_grad and view.grad_fn.name() == "AsStridedBackward0"
+    for _ in range(3):
+        (view * 3).sum().backward()
+        base.mul_(2)
+    assert x.grad is None and not view.is_leaf and view.grad_fn.next_functions == ((None, 0),)
+    plain = torch.ones(2)
+    row = plain.view(2, 1)
+    plain.mul_(2)
+    assert row.is_leaf and row.grad_fn is None
+
+
 def test_private_fields_cannot_be_deleted():
     x = leaf(1.0)
     for name in ("_grad_fn", "_backward_hooks"):

@@ -72,7 +72,7 @@ def test_every_switch_has_a_reader(package):
     module = MODULES[package]
     folder = Path(module.__file__).parent
     text = "".join(path.read_text() for path in folder.glob("*.py") if path.name != "config.py")
-    settable = switches_of(module) - set(module.held)
+    settable = switches_of(module) - set(module.held) - module.tuning
     assert settable
     assert {name for name in settable if f"config.{name}" not in text} == set()
     assert set(module.held) <= switches_of(module)
@@ -103,3 +103,14 @@ def test_a_refused_patch_leaves_the_others_as_they_were():
     ):
         pass
     assert config.cse is True
+
+
+def test_tuning_is_kept_by_name_and_group():
+    tuned = MODULES["codegen"]
+    before = tuned.coordinate_descent_tuning, tuned.triton.unique_kernel_names
+    with tuned.patch(coordinate_descent_tuning=True):
+        assert tuned.coordinate_descent_tuning is True
+    tuned.triton.unique_kernel_names = before[1]
+    assert (tuned.coordinate_descent_tuning, tuned.triton.unique_kernel_names) == before
+    with pytest.raises(AttributeError, match="no switch named 'unique_names'"):
+        tuned.triton.unique_names = True

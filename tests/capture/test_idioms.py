@@ -118,7 +118,6 @@ FEWER = {
     "p_min_max_tensors": [2, 1],
     "p_tensor_of_tensors": [2, 1],
     "p_linearize": [],
-    "p_while_loop": [1],
     "p_data_write": [1, 1],
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import rushlight as torch
+from rushlight.autograd import graph
+from rushlight.autograd.grad_mode import write_grad
 from rushlight.base.counters import counters
 from rushlight.capture.marks import graph_break
 from rushlight.compiler import compiling
@@ -17,6 +19,7 @@ def clean():
     state = LOCAL.state
     before = state.grad, state.inference, state.autocast, len(state.entered)
     yield
+    assert state.saved_hooks_disabled is None
     assert (state.grad, state.inference, state.autocast, len(state.entered)) == before
     compiling.reset()
 
@@ -87,10 +90,42 @@ def no_grad_decorator(x, w):
     return x * w
 
 
+def decorated_inside(x, w):
+    @torch.no_grad()
+    def first(a):
+        return a * w
+
+    @torch.set_grad_enabled(False)
+    def second(a):
+        return a + w
+
+    with torch.no_grad():
+        third = torch.enable_grad(lambda a: a - w)
+        fourth = torch.inference_mode(lambda a: a / w)
+    return first(x), second(x), third(x), fourth(x) + 0, x * w, torch.is_grad_enabled()
+
+
+def switched_by_the_private_name(x, w):
+    write_grad(False)
+    y = x * w
+    write_grad(True)
+    return y, x * w
+
+
+def hooks_are_forbidden(x, w):
+    asked = [graph.saved_tensors_hooks_enabled()]
+    with graph.disable_saved_tensors_hooks("not here"):
+        asked.append(graph.saved_tensors_hooks_enabled())
+        with graph.disable_saved_tensors_hooks("nor here"):
+            y = x * w
+        asked.append(graph.saved_tensors_hooks_enabled())
+    return y, *asked, graph.saved_tensors_hooks_enabled()
+
+
 WHOLE = [
     autocast_block, autocast_object, autocast_decorator, nested_autocast,
     autocast_left_by_an_exception, inference_block, no_grad_object, switched_by_a_call,
-    no_grad_decorator,
+    no_grad_decorator, decorated_inside, switched_by_the_private_name, hooks_are_forbidden,
 ]  # fmt: skip
 
 
@@ -158,6 +193,18 @@ def raised_behind_a_break(x, w):
     return y, z
 
 
+def broken_where_hooks_are_forbidden(x, w):
+    with graph.disable_saved_tensors_hooks("not here"):
+        y = x * w
+        graph_break()
+        try:
+            with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                z = x * w
+        except RuntimeError as error:
+            return y + 1, str(error)
+    return y, z
+
+
 def in_a_callee(x, w):
     y = broken_autocast(x, w)
     return y, x @ w
@@ -200,6 +247,29 @@ def test_captured_inside_a_region(region, backend):
         assert shown(compiled(*inputs())) == shown(f(*inputs()))
     if backend == "eager":
         assert counter.frame_count == 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_hooks_stay_forbidden_over_a_break(backend):
+    compiled = torch.compile(broken_where_hooks_are_forbidden, backend=backend)
+    for _ in range(2):
+        assert shown(compiled(*inputs())) == shown(broken_where_hooks_are_forbidden(*inputs()))
+
+
+def test_whether_hooks_are_forbidden_outside_is_guarded():
+    def f(x):
+        allowed = graph.saved_tensors_hooks_enabled()
+        with graph.disable_saved_tensors_hooks("inside"):
+            y = x * 2
+        return y, allowed, graph.saved_tensors_hooks_enabled()
+
+    compiled, x = torch.compile(f, backend="eager", fullgraph=True), torch.ones(2)
+    for _ in range(2):
+        assert compiled(x)[1:] == (True, True)
+        with graph.disable_saved_tensors_hooks("outside"):
+            assert compiled(x)[1:] == (False, False)
+            assert LOCAL.state.saved_hooks_disabled == "outside"
+    assert LOCAL.state.saved_hooks_disabled is None
 
 
 def test_what_is_not_followed_is_counted():

@@ -92,3 +92,36 @@ def test_quarter_turns() -> None:
                 assert np.array_equal(found.numpy(), np.rot90(given.numpy(), turns, dims))
                 assert given is not x or not turns % 2 or found.stride() == turned
                 assert found.data_ptr() != given.data_ptr()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(4, 16, 16, 17), (2, 3, 60, 70), (16, 40, 40)])
+def test_max_pool(shape: tuple[int, ...], dtype: str) -> None:
+    functional = rushlight.nn.functional
+    values = np.random.default_rng(0).standard_normal(shape).round(1)
+    values.reshape(-1)[::37] = np.nan
+    values.reshape(-1)[5:200] = -np.inf
+    x = rushlight.from_numpy(values).to(getattr(rushlight, dtype))
+    assert x.numel() >= large.LARGE
+
+    def outcome(options: tuple[Any, ...]) -> list[Any]:
+        leaf = x.clone().requires_grad_()
+        found, places = functional.max_pool2d(leaf, *options, return_indices=True)
+        weights = rushlight.arange(found.numel()).view(found.shape).to(found.dtype)
+        (grad,) = rushlight.autograd.grad((found.nan_to_num(0, 1, -1) * weights).sum(), leaf)
+        return [found.detach().numpy(), places.numpy(), grad.numpy()]
+
+    for options in (
+        (2,),
+        (3, 2, 1),
+        (3, 1, 1, 2),
+        ((2, 3), (3, 2), 1, 1, True),
+        (3, 5, 1, 1, True),
+        (2, 2, 1, 3),
+    ):
+        with config.patch(eager_native=False):
+            expected = outcome(options)
+        found = outcome(options)
+        for mine, theirs in zip(found[:2], expected[:2], strict=True):
+            assert np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f"), options
+        assert np.allclose(found[2], expected[2], 1e-5, equal_nan=True)

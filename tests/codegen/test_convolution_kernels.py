@@ -11,7 +11,8 @@ import pytest
 
 import rushlight
 from rushlight.base.config import config
-from rushlight.codegen import kernels
+from rushlight.base.errors import OldExtra
+from rushlight.codegen import native
 from rushlight.codegen.kernels import convolution, library
 from rushlight.codegen.kernels.recipes import Recipe
 from rushlight.core import ports
@@ -19,7 +20,7 @@ from rushlight.opset import heavy
 from rushlight.opset.samples.maker import samples_of
 from rushlight.opset.window import correlation
 
-pytest.importorskip("llvmlite")
+llvmlite = pytest.importorskip("llvmlite")
 
 LEVELS = ["", "avx2", "baseline"]
 # Largest error over the largest value; sums of up to 5,000 products in float32.
@@ -241,13 +242,25 @@ def test_sizes_and_dtypes_decide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_numpy_computes_where_nothing_can_be_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = count_calls(monkeypatch)
-    monkeypatch.setattr(kernels, "find_spec", lambda name: None)
-    kernels.can_compile.cache_clear()
+    monkeypatch.setattr(native, "can_compile", lambda: False)
+    assert ports.native_kernels() is None
+    assert rushlight.conv2d(rushlight.randn(2, 16, 30, 30), rushlight.randn(16, 16, 3, 3)).shape
+    assert calls == []
+
+
+def test_an_old_compiler_is_named_and_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = count_calls(monkeypatch)
+    monkeypatch.setattr(llvmlite, "__version__", "0.44.0")
+    monkeypatch.setattr(native, "host", None)
+    native.can_compile.cache_clear()
     try:
-        assert ports.native_kernels() is None
+        with pytest.warns(UserWarning, match="llvmlite 0.44.0 is installed, and 0.45 or newer"):
+            assert ports.native_kernels() is None
         assert rushlight.conv2d(rushlight.randn(2, 16, 30, 30), rushlight.randn(16, 16, 3, 3)).shape
+        with pytest.raises(OldExtra, match="RL0008"):
+            native.this_host()
     finally:
-        kernels.can_compile.cache_clear()
+        native.can_compile.cache_clear()
     assert calls == []
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import rushlight
 from rushlight.base.config import config
-from rushlight.codegen import eager
+from rushlight.codegen import eager, native
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.opset import audit, elementwise, large
@@ -93,10 +93,22 @@ def check(ops: list[Any], dtype: Any, most: int | None) -> int:
                     lines.append(f"{op.name()} {dtype.name} {case!r}: {found}, not {expected}")
                     continue
                 texts = [difference(a, b) for a, b in zip(mine, theirs, strict=True)]
+                # The next call takes the kernel's door, if it has one.
+                again = flat(outcome(run))
+                texts += [
+                    None if same_bits(a, b) else f"{a}, then {b}" for a, b in zip(mine, again)
+                ]
                 lines += [f"{op.name()} {dtype.name} {case!r}: {t}" for t in texts if t]
             native += len([k for k in op.native_kernels.values() if k is not None]) - before
     assert not lines, "\n".join(lines)
     return native
+
+
+def same_bits(one: Any, two: Any) -> bool:
+    if not isinstance(one, Tensor) or not isinstance(two, Tensor) or one._array is None:
+        return type(one) is type(two)
+    facts = [(t.dtype, t.shape, t.stride(), np.asarray(t._array).tobytes()) for t in (one, two)]
+    return facts[0] == facts[1]
 
 
 @pytest.mark.parametrize(("name", "floor"), [("float32", 110), ("bfloat16", 50), ("int64", 15)])
@@ -259,7 +271,7 @@ def test_gradients_and_programs_agree() -> None:
 
 
 def test_without_the_compiler_numpy_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eager, "available", False)
+    monkeypatch.setattr(native, "can_compile", lambda: False)
     op = rushlight.ops.aten.mish.default
     op.native_kernels.clear()
     x = large_tensor(9, large.LARGE)

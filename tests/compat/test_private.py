@@ -44,16 +44,6 @@ def test_tensors():
     assert private.is_contiguous_or_false(x) and not private.is_contiguous_or_false(x.T)
 
 
-def test_tensors_are_rebuilt():
-    x = torch.arange(6.0)
-    made = private.rebuild_tensor_v2(x.storage(), 1, (2, 2), (2, 1), True, {})
-    assert made.tolist() == [[1, 2], [3, 4]] and made.requires_grad and private.is_alias_of(x, made)
-    held = private.rebuild_parameter(x, False, {})
-    assert isinstance(held, nn.Parameter) and not held.requires_grad
-    marked = private.rebuild_from_type_v2(lambda: torch.ones(1), torch.Tensor, (), {"tag": 1})
-    assert marked.tag == 1
-
-
 def test_what_vmap_gives():
     def mapped(x):
         return private.maybe_remove_batch_dim("f", x, 1, 3, None)

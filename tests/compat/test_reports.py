@@ -108,6 +108,17 @@ def test_a_run_that_succeeds_says_nothing(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
 
 
+def test_what_the_package_asks_itself_is_not_reported(tmp_path):
+    # Capture imports its modules on first use, by way of namespaces that do not have them yet.
+    (tmp_path / "x.py").write_text(
+        "import torch\n@torch.compile(backend='eager')\ndef f(x):\n    return x + 1\n"
+        "f(torch.ones(2))\nraise RuntimeError('mine')\n"
+    )
+    done = python("-m", "rushlight", "run", "--missing", "all.json", "x.py", cwd=tmp_path)
+    assert done.returncode == 1 and done.stderr.endswith("RuntimeError: mine\n")
+    assert json.loads((tmp_path / "all.json").read_text()) == []
+
+
 def test_an_exit_status_is_a_failure_too(tmp_path):
     (tmp_path / "x.py").write_text(SWALLOWS + "raise SystemExit(4)\n")
     done = python("-m", "rushlight", "run", "x.py", cwd=tmp_path)

@@ -454,3 +454,9 @@ def test_memory_that_objects_hand_out():
     assert rl.tensor(Column([1, 2])).tolist() == [1, 2]
     with pytest.raises(TypeError, match="stream must be"):
         source.__dlpack__(stream="0")
+
+
+def test_new_tensors_are_no_views_under_autocast() -> None:
+    with rl.autocast("cpu", dtype=rl.bfloat16):
+        made = [rl.tensor([1, 2]), rl.tensor([1.0]), rl.as_tensor([1])]
+    assert not any(tensor._is_view() for tensor in made)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,21 @@ def test_numpy_shares_memory() -> None:
     x.t().numpy()[2, 1] = 7.0
     assert x.tolist() == [[0.0, 0.0, 0.0], [0.0, 0.0, 7.0]]
     assert np.asarray(x, np.int64).dtype == np.int64
+
+
+@pytest.mark.parametrize("alias", [lambda x: x, lambda x: x.detach(), lambda x: x.view(3)[1:]])
+def test_memory_that_an_array_shares_does_not_move(alias: Any) -> None:
+    x = rl.arange(3.0)
+    array = alias(x).numpy()
+    assert not x.untyped_storage().resizable()
+    with pytest.raises(RuntimeError, match="storage that is not resizable"):
+        x.resize_(6)
+    x.resize_(2).zero_()
+    assert array[0] == 0.0 and array[-1] == 2.0
+    # A copy, and a number's, leave the memory alone.
+    y = rl.arange(3.0)
+    y.tolist(), np.array(y.clone())
+    assert y.resize_(6).shape == (6,)
 
 
 def test_numpy_refuses_what_it_cannot_show() -> None:

@@ -503,3 +503,32 @@ def test_rules_of_tensors_may_be_plain_methods(monkeypatch):
     assert Below(torch.ones(2)).neg().tolist() == [-1.0, -1.0]
     with pytest.raises(TypeError, match="expected a sequence"):
         torch.overrides.has_torch_function(object())
+
+
+def wrapper_of_two():
+    from tests.aot.programs import pair_class
+
+    part = torch.arange(4.0)
+    return pair_class(torch)(part, part * 10)
+
+
+def test_wrappers_are_resized_and_set_with_their_parts():
+    value = wrapper_of_two()
+    assert value.resize_(4)._version == 0
+    assert value.resize_(2, 2) is value
+    assert (value.shape, value.stride(), value.a.shape, value._version) == (
+        (2, 2),
+        (2, 1),
+        (2, 2),
+        1,
+    )
+    value.set_(wrapper_of_two())
+    assert (value.shape, value.b.tolist(), value._version) == ((4,), [0, 10, 20, 30], 2)
+
+
+def test_wrappers_with_a_gradient_are_neither_resized_nor_set():
+    value = wrapper_of_two().requires_grad_()
+    with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
+        value.resize_(2)
+    with pytest.raises(RuntimeError, match="derivative for set_ is not implemented"):
+        (value * 1).set_(wrapper_of_two())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import logging
+import threading
 
 import pytest
 
 import rushlight as torch
 from rushlight.capture.exc import UserError
-from rushlight.export import ExportedProgram, InputKind, OutputKind, export
+from rushlight.export import Dim, ExportedProgram, InputKind, OutputKind, export
 from rushlight.export.decompositions import default_decompositions
 from rushlight.export.private import export_at, export_for_training
 from rushlight.export.verifier import SpecViolationError
@@ -477,3 +479,58 @@ def test_what_nodes_say_of_values_is_no_condition():
     run = export(Striding(), (torch.ones(6, 4),), dynamic_shapes=shapes).module()
     found = run(torch.ones(2, 4))
     assert found[0].shape == (1, 4) and found[1].item() == 4.0
+
+
+def test_strict_programs_log_nothing(caplog):
+    log = logging.getLogger("of a user")
+
+    class Talking(torch.nn.Module):
+        def forward(self, x):
+            log.log("begin")
+            log.warning(x.sum())
+            log.error(1, 2, 3)
+            return x + 1
+
+    def graph(strict):
+        return export(Talking(), (torch.ones(2),), strict=strict).graph
+
+    for _ in range(20):
+        ops = [node.name for node in graph(True).nodes]
+    # The sum is computed, and nothing uses it.
+    assert ops[-2:] == ["add", "output"] and not caplog.records
+    with pytest.raises(TypeError, match="msg"):
+        graph(False)
+    log.warning("after")
+    assert [record.getMessage() for record in caplog.records] == ["after"]
+    assert caplog.records[0].funcName == "test_strict_programs_log_nothing"
+
+
+def test_only_the_exporting_thread_logs_nothing(caplog):
+    log = logging.getLogger("of a user")
+
+    class Meeting(torch.nn.Module):
+        def forward(self, x):
+            other = threading.Thread(target=lambda: log.warning("from beside"))
+            other.start()
+            other.join()
+            log.warning("from within")
+            return x + 1
+
+    export(Meeting(), (torch.ones(2),), strict=True)
+    assert {record.getMessage() for record in caplog.records} == {"from beside"}
+    assert {record.funcName for record in caplog.records} == {"<lambda>"}
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_grids_of_maps_ask_nothing_of_open_sizes(align_corners):
+    class Grid(torch.nn.Module):
+        def forward(self, x):
+            maps = torch.eye(2, 3).expand(x.shape[0], 2, 3)
+            return torch.nn.functional.affine_grid(maps, x.shape, align_corners=align_corners)
+
+    dims = {0: Dim("b", min=2), 2: Dim("h", min=2), 3: Dim("w", min=2)}
+    program = export(Grid(), (torch.ones(2, 3, 8, 6),), dynamic_shapes=(dims,))
+    x = torch.ones(7, 3, 4, 9)
+    assert torch.equal(program.module()(x), Grid()(x))
+    with pytest.raises(ValueError, match="positive output size"):
+        torch.nn.functional.affine_grid(torch.eye(2, 3)[None], (1, 1, 1, 0), align_corners)

@@ -201,10 +201,7 @@ def test_a_module_called_twice_can_be_exchanged(strict, is_decomposed):
     if is_decomposed:
         program = program.run_decompositions({})
     assert [entry.fqn for entry in program.module_call_graph] == ["", "inner", "inner@1"]
-    buffer = io.BytesIO()
-    torch.export.save(program, buffer)
-    buffer.seek(0)
-    for each in (program, torch.export.load(buffer)):
+    for each in (program, reloaded(program)):
         tree = unflatten(each)
         assert [name for name, _ in tree.named_modules()] == ["", "inner"]
         assert tree(x).item() == tree(x).item() == 9
@@ -272,3 +269,47 @@ def test_a_call_of_another_structure_is_a_type_error():
     tree = unflatten(export(Twice(), (torch.ones(1),)))
     with pytest.raises(TypeError, match="no flat args adapter"):
         tree(torch.ones(1), torch.ones(1))
+
+
+def reloaded(program):
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    return torch.export.load(file)
+
+
+class Partial(torch.nn.Module):
+    """Does not use all that it takes, and gives what nobody uses."""
+
+    def forward(self, x, scale, unused):
+        return {"sum": x + scale, "rest": unused * 2}
+
+
+class Choosing(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Partial()
+
+    def forward(self, x):
+        values, places = torch.topk(x, 2)
+        return self.part(x[..., :2], values, places)["sum"]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_modules_are_called_as_before_without_what_nothing_uses(strict):
+    x = torch.arange(6.0).reshape(2, 3)
+    program = torch.export.export(
+        Choosing(), (x,), strict=strict, preserve_module_call_signature=("part",)
+    )
+    assert "mul" not in program.graph_module.code
+
+    class Instead(torch.nn.Module):
+        def forward(self, x, scale, unused):
+            assert unused is None
+            return {"sum": x - scale, "rest": None}
+
+    for made in (program, reloaded(program)):
+        tree = torch.export.unflatten(made)
+        assert tree(x).tolist() == Choosing()(x).tolist()
+        tree.set_submodule("part", Instead())
+        assert tree(x).tolist() == [[-2, 0], [-2, 0]]

@@ -25,7 +25,7 @@ def ones(*sizes: int) -> torch.Tensor:
     return torch.ones(*sizes)
 
 
-X, Y, Z = Dim("dx"), Dim("dy"), Dim("dz")
+X, Y, Z, ROOT = Dim("dx"), Dim("dy"), Dim("dz"), Dim("root", min=2)
 A, B, C = "L['x'].size()[0]", "L['y'].size()[0]", "L['z'].size()[0]"
 
 
@@ -65,6 +65,22 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], Any, str]] = {
         HEADER.format("dy")
         + f"  - The values of dy = {B} must always be related to the values of dx = {A} by "
         "dy = dx + 1.\n\nSuggested fixes:\n  dy = dx + 1",
+    ),
+    "names stay whose dims are smallest": (
+        lambda x, y, z: x + y[1:] + z[2:],
+        (ones(5), ones(6), ones(7)),
+        ({0: ROOT - 2}, {0: ROOT - 1}, {0: Z}),
+        HEADER.format("dz")
+        + f"  - The values of dz = {C} must always be related to the values of root - 2 = {A} by "
+        "dz = root.\n\nSuggested fixes:\n  dz = root",
+    ),
+    "no dim is exactly the name": (
+        lambda x, y: x + y[::2],
+        (ones(3), ones(6)),
+        ({0: X}, {0: 2 * ROOT}),
+        HEADER.format("root")
+        + f"  - The values of 2*root = {B} must always be related to the values of dx = {A} by "
+        "root = dx.\n\nSuggested fixes:\n  root = dx",
     ),
     "range": (
         lambda x: x + 1 if x.shape[0] <= 6 else x,

@@ -128,3 +128,34 @@ def test_no_elements():
 def test_other_words_are_refused():
     with pytest.raises(RuntimeError, match="received invalid argument for remove=views"):
         functionalize(viewed, remove="views")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.t_(),
+        lambda x: x.t_().mul_(2),
+        lambda x: x.mul_(2).unsqueeze_(1),
+        lambda x: x.as_strided_((2, 2), (2, 1), 1).sin_(),
+        lambda x: x.resize_(2).add_(1),
+        lambda x: x.resize_(9).fill_(1),
+        lambda x: torch.sin(torch.ones(4, 2), out=x.mul_(0)),
+        lambda x: x.set_(torch.ones(2)),
+        lambda x: x.t_().mul_(2).t_(),
+    ],
+)
+@pytest.mark.parametrize("mode", [None, "real", "fake", "symbolic"])
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_arguments_are_left_with_the_geometry_that_they_were_given(change, mode):
+    def changed(x):
+        change(x)
+        return x * 1
+
+    expected = torch.arange(6.0).view(2, 3)
+    wanted = changed(expected)
+    x = torch.arange(6.0).view(2, 3)
+    function = torch.func.functionalize(changed)
+    if mode is not None:
+        function = make_fx(function, tracing_mode=mode)(torch.arange(6.0).view(2, 3))
+    assert function(x).tolist() == wanted.tolist()
+    assert (x.tolist(), x.stride()) == (expected.tolist(), expected.stride())

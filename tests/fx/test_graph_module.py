@@ -231,3 +231,35 @@ def test_names_that_are_no_identifiers_stay_names():
     gm = fx.GraphModule(root, graph)
     assert 'getattr(self, "a\\"), print(\\"b")' in gm.code
     assert gm().equal(torch.ones(2))
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
+
+class Selves(torch.nn.Module):
+    """A submodule is called `self`, and another is called after it."""
+
+    def __init__(self):
+        super().__init__()
+        self.self = Doubled()
+        self.after = Doubled()
+
+    def forward(self, x):
+        return self.after(self.self(x))
+
+
+def test_a_submodule_may_be_called_self():
+    class Leaves(fx.Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return isinstance(m, Doubled)
+
+    model = Selves()
+    graph = Leaves().trace(model)
+    assert [node.name for node in graph.nodes] == ["x", "self", "after", "output"]
+    traced = GraphModule(model, graph)
+    assert "self_1 = self.self(x)" in traced.code
+    assert traced(torch.ones(2)).tolist() == [4, 4]
+    tree = torch.export.unflatten(torch.export.export(model, (torch.ones(2),)))
+    assert tree(torch.ones(2)).tolist() == [4, 4]

@@ -136,3 +136,16 @@ def test_lazy_modules_load_from_lazy_modules():
     assert module.weight is given["weight"]
     with pytest.raises(RuntimeError, match="uninitialized"):
         nn.Linear(4, 3).load_state_dict(given)
+
+
+def test_what_is_asked_of_parameters_without_a_shape():
+    layer = torch.nn.LazyLinear(2)
+    assert type(layer.weight.data) is torch.Tensor and layer.weight.data.normal_().shape == (0,)
+    assert layer.weight.size() == (0,)
+    for name in ("numel", "dim", "stride", "data_ptr"):
+        with pytest.raises(ValueError, match=f"uninitialized parameter in <function .*{name}"):
+            getattr(layer.weight, name)()
+    with pytest.raises(ValueError, match="uninitialized parameter"):
+        sum(p.numel() for p in layer.parameters())
+    layer(torch.ones(1, 3))
+    assert layer.weight.numel() == 6

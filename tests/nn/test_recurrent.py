@@ -123,3 +123,10 @@ def test_batches_of_nothing_have_gradients(kind):
     output.sum().backward()
     assert output.shape == (5, 0, 4)
     assert all(not parameter.grad.any() for parameter in module.parameters())
+
+
+def test_names_of_weights_in_order():
+    layer = torch.nn.GRU(2, 3, 2)
+    names = layer._flat_weights_names
+    assert names[:2] == ["weight_ih_l0", "weight_hh_l0"] and names[-1] == "bias_hh_l1"
+    assert all(a is layer._parameters[b] for a, b in zip(layer._flat_weights, names, strict=True))

@@ -35,6 +35,9 @@ def test_elements_are_not_written_where_another_reads_them():
         lambda: x[1:].add_(x[:-1]),
         lambda: x[1:].copy_(x[:-1]),
         lambda: torch.add(x[:-1], 1, out=x[1:]),
+        # Looked for before the result's sizes are given.
+        lambda: torch.sin(x, out=x.view(2, 3)),
+        lambda: torch.add(x[0], x, out=x[0]),
     ):
         with pytest.raises(RuntimeError, match=OVERLAP):
             write()
@@ -44,6 +47,18 @@ def test_elements_are_not_written_where_another_reads_them():
     with pytest.raises(RuntimeError, match=OVERLAP):
         square.add_(square.t())
     assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize("place", [slice(None), slice(0, 2), ..., None, (slice(None), 0)])
+def test_numbers_are_not_put_where_elements_share_memory(place):
+    rows = torch.zeros(3, 2).expand(2, 3, 2)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        rows[place] = 1.5
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        rows.fill_(torch.tensor(1.5))
+    rows[0] = 2.5
+    assert rows.tolist() == [[[2.5, 2.5]] * 3] * 2
+    assert rows.fill_(3.5)[1, 2, 1] == 3.5
 
 
 def test_the_same_elements_and_other_ones_may_be_written():
@@ -157,3 +172,26 @@ def test_forms_with_out_keep_apart_whichever_is_asked_for_first(name):
         assert packet.Tensor_out.functional is packet.Tensor
     finally:
         packet.table.update(kept)
+
+
+def test_a_refused_cast_leaves_the_out_tensor_alone():
+    target = torch.full((2, 1), -1)
+    with pytest.raises(RuntimeError, match="result type Double can't be cast"):
+        torch.maximum(torch.ones(1, 3, dtype=torch.float64), torch.ones(3), out=target)
+    assert target.tolist() == [[-1], [-1]]
+
+
+def test_ops_without_a_gradient_write_into_out_tensors_for_operands_that_have_one():
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    assert torch.le(x, 0, out=torch.empty(0, dtype=torch.bool)).tolist() == [False, True]
+    assert torch.argmax(x, out=torch.empty(0, dtype=torch.int64)).item() == 0
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.mul(x, 2, out=torch.empty(0))
+
+
+def test_an_operand_is_not_resized_to_hold_the_result():
+    operand = torch.ones(1)
+    for write in (torch.add, torch.ne, torch.maximum):
+        with pytest.raises(RuntimeError, match=r"output with shape \[1\] doesn't match"):
+            write(torch.ones(3), operand, out=operand)
+    assert operand.shape == (1,)

@@ -5,8 +5,6 @@ They take and answer arrays of float32. `available` is how ops ask for them.
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.util import find_spec
 from types import ModuleType
 
 from rushlight.opset.heavy import SOURCE
@@ -16,16 +14,10 @@ __all__ = ["available"]
 
 def available() -> ModuleType | None:
     """The module of the kernels; None without what compiles them, or a package that has them."""
+    from rushlight.codegen.native import can_compile
+
     if SOURCE.machine is None and not can_compile():
         return None
     from rushlight.codegen.kernels import calls
 
     return calls
-
-
-@cache
-def can_compile() -> bool:
-    try:
-        return find_spec("llvmlite") is not None
-    except ImportError:
-        return False

@@ -249,7 +249,10 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
             f"Expected a batch of {count}D affine matrices of shape Nx{count}x{count + 1} for size "
             f"{size}. Got {theta.shape}."
         )
-    if align_corners and min(size[2:]) == 1:
+    # One by one: sizes may be symbols, of which none has to be the least.
+    if any([length <= 0 for length in size]):
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    if align_corners and any([length == 1 for length in size[2:]]):
         warnings.warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
             "align_corners=True. This is not an intended use case of affine_grid. See the "
@@ -257,8 +260,6 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
             UserWarning,
             stacklevel=2,
         )
-    elif min(size) <= 0:
-        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     return functions.affine_grid_generator(theta, list(size), align_corners)
 
 

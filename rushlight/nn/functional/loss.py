@@ -420,7 +420,8 @@ def multilabel_soft_margin_loss(
     values = -(target * functions.log_sigmoid(input) + (1 - target) * functions.log_sigmoid(-input))
     if weight is not None:
         values = values * weight
-    return reduced(values.sum(-1) / input.shape[-1], reduction)
+    class_dim = input.dim() - 1
+    return reduced(values.sum(class_dim) / input.shape[class_dim], reduction)
 
 
 def margin_ranking_loss(

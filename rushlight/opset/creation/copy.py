@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.casting import cast, fill_number
+from rushlight.arrays.casting import cast, held_number
 from rushlight.base.errors import error
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
@@ -610,7 +610,7 @@ def _(make: Any) -> Any:
     yield make.strided(2, 3), make()
 
 
-fill_tensor_ = mutation(fill_tensor, fill_with_element, node="FillBackward3", may_overlap=True)
+fill_tensor_ = mutation(fill_tensor, fill_with_element, node="FillBackward3")
 
 fill_scalar = op(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",
@@ -625,11 +625,12 @@ fill_scalar = op(
 
 @fill_scalar.kernel
 def _(xp: Any, self: Any, value: Any) -> Any:
-    return xp.full(self.shape, fill_number(value, dtypes.from_numpy(self.dtype)), self.dtype)
+    number = held_number(value, dtypes.from_numpy(self.dtype), self.size)
+    return xp.full(self.shape, number, self.dtype)
 
 
 def fill_with_number(xp: Any, self: Any, value: Any) -> None:
-    self[...] = fill_number(value, dtypes.from_numpy(self.dtype))
+    self[...] = held_number(value, dtypes.from_numpy(self.dtype), self.size)
 
 
 fill_scalar_ = mutation(fill_scalar, fill_with_number, node="FillBackward2", may_overlap=True)

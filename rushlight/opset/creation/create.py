@@ -6,12 +6,13 @@ requires_grad, the default device, sizes given one by one.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.casting import fill_number
+from rushlight.arrays.casting import held_number
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry, interop, ports, promotion
@@ -203,7 +204,7 @@ def check_sizes(size: Any) -> None:
 
 
 def filled(xp: Any, sizes: Any, value: Any, dtype: dtype) -> Any:
-    return xp.full(tuple(sizes), fill_number(value, dtype), dtype.np)
+    return xp.full(tuple(sizes), held_number(value, dtype, math.prod(sizes)), dtype.np)
 
 
 def source_dtype(self: Any) -> dtype:

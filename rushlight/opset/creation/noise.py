@@ -212,7 +212,7 @@ def beta_shape_derivative(x: Any, alpha: Any, total: Any) -> Any:
 dirichlet_grad: OpOverload = op(
     "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor",
     method=False,
-    node="NotImplemented",
+    node="torch::autograd::NotImplemented",
     vjp={name: not_differentiable("aten::_dirichlet_grad") for name in ("x", "alpha", "total")},
     samples=refuse("it has no derivative, and torch's values are approximate"),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.casting import cast
+from rushlight.arrays.casting import cast, fill_number, held_number
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import call
@@ -183,6 +183,8 @@ WIDE: dict[str, Any] = {"d": np.longdouble, "F": np.complex128, "D": np.clongdou
 
 def spaced_values(xp: Any, start: Any, end: Any, steps: int, dtype: Any) -> Any:
     """Evenly spaced numbers, each half counted from its own end so that both are exact."""
+    if not steps:
+        return xp.empty(0, dtype)
     first, last = xp.asarray(start).astype(dtype), xp.asarray(end).astype(dtype)
     if steps <= 1:
         return xp.full((steps,), first, dtype)
@@ -199,12 +201,22 @@ def working_dtype(dtype: dtype) -> Any:
     return np.dtype(np.float64) if dtype.category <= dtypes.INTEGER else dtype.np
 
 
+def spaced_ends(name: str, start: Any, end: Any, steps: int, dtype: dtype) -> tuple[Any, Any]:
+    """Both ends, as numbers of the dtype where that is one of integers."""
+    if steps > 1:
+        require(f"{name}_cpu", dtype, dtypes.INTEGER, dtypes.FLOAT, dtypes.COMPLEX)
+        if dtype.category == dtypes.INTEGER:
+            return fill_number(start, dtype), fill_number(end, dtype)
+        if name == "linspace" and dtype.category == dtypes.FLOAT:
+            return held_number(start, dtype), held_number(end, dtype)
+    elif steps == 1 and name == "linspace" and dtype.category == dtypes.INTEGER:
+        return fill_number(start, dtype), end
+    return start, end
+
+
 def linspace_values(xp: Any, start: Any, end: Any, steps: int, dtype: Any, *rest: Any) -> Any:
     spec = spaced_spec("linspace", start, end, steps, dtype)
-    require("linspace_cpu", spec.dtype, dtypes.INTEGER, dtypes.FLOAT, dtypes.COMPLEX)
-    if spec.dtype.category == dtypes.INTEGER:
-        # torch: the ends are truncated first.
-        start, end = int(as_double(start)), int(as_double(end))
+    start, end = spaced_ends("linspace", start, end, steps, spec.dtype)
     return spaced_values(xp, start, end, steps, working_dtype(spec.dtype)).astype(spec.dtype.np)
 
 
@@ -212,8 +224,12 @@ def logspace_values(
     xp: Any, start: Any, end: Any, steps: int, base: float, dtype: Any, *rest: Any
 ) -> Any:
     spec = spaced_spec("logspace", start, end, steps, dtype)
-    require("logspace_cpu", spec.dtype, dtypes.INTEGER, dtypes.FLOAT, dtypes.COMPLEX)
+    start, end = spaced_ends("logspace", start, end, steps, spec.dtype)
     working = working_dtype(spec.dtype)
+    if steps == 1 and spec.dtype.category == dtypes.INTEGER:
+        return xp.full(
+            1, fill_number(float(xp.power(float(base), start)), spec.dtype), spec.dtype.np
+        )
     exponents = spaced_values(xp, start, end, steps, working)
     return xp.power(xp.asarray(base, working), exponents).astype(spec.dtype.np)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from rushlight.core.op import refuse
 from rushlight.opset.indexing.index import INDEX_DTYPES, check_bounds
 from rushlight.opset.indexing.writing import accumulate
 from rushlight.opset.kinds import GATHER, SCATTER, Spec
+from rushlight.opset.large import PickRule
 from rushlight.opset.registry import composite, mutation, op
 from rushlight.opset.rules import aten, late, linear_in, sample
 
@@ -56,10 +58,21 @@ def _(weight: Any, indices: Any) -> None:
     check_embedding(indices, 1, "embedding")
 
 
+def rows_embedded(weight: Any, indices: Any, *rest: Any) -> Any:
+    (length, width), sizes = weight.shape, tuple(indices.shape)
+    return (*sizes, width), (1, length, prod(sizes), width)
+
+
+pick_rows = PickRule(embedding, True, rows_embedded)
+
+
 @embedding.kernel
 def _(
     xp: Any, weight: Any, indices: Any, padding_idx: Any, scale_grad_by_freq: bool, sparse: bool
 ) -> Any:
+    found = pick_rows(weight, indices, padding_idx, scale_grad_by_freq, sparse)
+    if found is not None:
+        return found
     check_bounds(indices, weight.shape[0], IndexError, "index out of range in self")
     return weight[indices] if not weight.flags.c_contiguous else weight.take(indices, axis=0)
 

@@ -21,7 +21,7 @@ from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
 from rushlight.opset.exposure import attribute
 from rushlight.opset.kinds import GATHER, Spec, is_lazy
-from rushlight.opset.large import LARGE, native_loop
+from rushlight.opset.large import PickRule
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.results import lay_out, result_tensor
 from rushlight.opset.rules import aten, late, linear_in, sample
@@ -385,9 +385,21 @@ def _(self: Any, dim: int, index: Any) -> None:
         )
 
 
+def rows_picked(self: Any, dim: int, index: Any) -> Any:
+    sizes = tuple(self.shape)
+    dim = geometry.wrap_dim(dim, len(sizes))
+    (count,) = index.shape
+    before, behind = sizes[:dim], sizes[dim + 1 :]
+    return (*before, count, *behind), (prod(before), sizes[dim], count, prod(behind))
+
+
+pick_rows = PickRule(index_select, True, rows_picked)
+
+
 @index_select.kernel
 def _(xp: Any, self: Any, dim: int, index: Any) -> Any:
-    return select_rows(self, dim, index)
+    found = pick_rows(self, dim, index)
+    return select_rows(self, dim, index) if found is None else found
 
 
 def select_rows(array: Any, dim: int, index: Any) -> Any:
@@ -471,26 +483,6 @@ def flat_positions(array: Any, dim: int, index: Any) -> Any:
     return found
 
 
-def by_native_code(name: str, array: Any, dim: int, index: Any, other: Any) -> bool:
-    """Read or write what an index names along a dim by native code; False where there is none. The
-    sizes of the other dims are those of the index, and positions are known to be right."""
-    sizes, given = list(array.shape), list(index.shape)
-    length, count = sizes.pop(dim), given.pop(dim)
-    inner = prod(sizes[dim:])
-    loop = name if inner != 1 else f"{name} along"
-    run = native_loop(loop, array.dtype) if geometry.same_sizes(sizes, given) else None
-    if run is None or other.dtype != array.dtype or not array.flags.writeable:
-        return False
-    if not array.flags.c_contiguous or not other.flags.c_contiguous:
-        return False
-    if np.may_share_memory(array, other) or np.may_share_memory(array, index):
-        return False
-    index = np.ascontiguousarray(index, np.int64)
-    numbers = (length, count) if inner == 1 else (length, count, inner)
-    run(array, index, other, prod(sizes[:dim]), *numbers)
-    return True
-
-
 def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:
     sizes, wanted = tuple(self.shape), tuple(index.shape)
     dim = geometry.wrap_dim(dim, len(sizes))
@@ -521,8 +513,23 @@ gather = op(
 )
 
 
+def elements_picked(self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+    sizes, wanted = list(self.shape), list(index.shape)
+    dim = geometry.wrap_dim(dim, len(sizes))
+    length, count = sizes.pop(dim), wanted.pop(dim)
+    if not geometry.same_sizes(sizes, wanted):
+        raise ValueError("an index of a part")
+    return tuple(index.shape), (prod(sizes[:dim]), length, count, prod(sizes[dim:]))
+
+
+pick_elements = PickRule(gather, False, elements_picked)
+
+
 @gather.kernel
 def _(xp: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+    found = pick_elements(self, dim, index, sparse_grad)
+    if found is not None:
+        return found
     if index.size == 0:
         return xp.empty(index.shape, self.dtype)
     if self.ndim == 0 or index.ndim == 0:
@@ -531,10 +538,6 @@ def _(xp: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
         return self[index].reshape(shape)
     dim %= self.ndim
     check_positions(self, dim, index)
-    if index.size >= LARGE:
-        result = xp.empty(index.shape, self.dtype)
-        if by_native_code("gather", self, dim, index, result):
-            return result
     if self.flags.c_contiguous:
         return self.reshape(-1).take(flat_positions(self, dim, index))
     return self[grid(index.shape, dim, index)]

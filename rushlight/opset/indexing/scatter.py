@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.opset.indexing.index import (
     INDEX_DTYPES,
-    by_native_code,
     check_bounds,
     check_positions,
     flat_positions,
@@ -28,7 +28,7 @@ from rushlight.opset.indexing.writing import (
     writing,
 )
 from rushlight.opset.kinds import Spec
-from rushlight.opset.large import LARGE
+from rushlight.opset.large import LARGE, native_loop
 from rushlight.opset.reduction.reduce import has_values
 from rushlight.opset.registry import op
 from rushlight.opset.rules import aten, linear_in, sample
@@ -158,6 +158,26 @@ def check_scatter(name: str, self: Any, dim: int, index: Any, src: Any = None) -
         )
     if src is not None and max(len(given or ()), 1) != max(len(wanted), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+
+
+def by_native_code(name: str, array: Any, dim: int, index: Any, other: Any) -> bool:
+    """Write what an index names along a dim by native code; False where there is none. The
+    sizes of the other dims are those of the index, and positions are known to be right."""
+    sizes, given = list(array.shape), list(index.shape)
+    length, count = sizes.pop(dim), given.pop(dim)
+    inner = prod(sizes[dim:])
+    loop = name if inner != 1 else f"{name} along"
+    run = native_loop(loop, array.dtype) if geometry.same_sizes(sizes, given) else None
+    if run is None or other.dtype != array.dtype or not array.flags.writeable:
+        return False
+    if not array.flags.c_contiguous or not other.flags.c_contiguous:
+        return False
+    if np.may_share_memory(array, other) or np.may_share_memory(array, index):
+        return False
+    index = np.ascontiguousarray(index, np.int64)
+    numbers = (length, count) if inner == 1 else (length, count, inner)
+    run(array, index, other, prod(sizes[:dim]), *numbers)
+    return True
 
 
 def scatter_places(self: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.casting import fill_number, narrow_pair, widen_pair
+from rushlight.arrays.casting import held_number, narrow_pair, widen_pair
 from rushlight.arrays.numpy_ import is_narrow
 from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
@@ -365,7 +365,7 @@ def _(xp: Any, self: Any, dim: int, index: Any, source: Any, alpha: Any) -> None
         check_positions(self, dim % self.ndim, index)
     if alpha != 1:
         dtype = dtypes.from_numpy(self.dtype)
-        source = (source * xp.array(fill_number(alpha, dtype), self.dtype)).astype(self.dtype)
+        source = (source * xp.array(held_number(alpha, dtype), self.dtype)).astype(self.dtype)
     if source.size >= LARGE and not dim and self.flags.c_contiguous and self.ndim:
         width = self.size // self.shape[0]
         if source.shape[1:] == self.shape[1:] and add_rows(self, index, source, width):
@@ -449,7 +449,7 @@ def _(self: Any, dim: int, index: Any, source: Any) -> None:
 
 @index_copy.kernel
 def _(xp: Any, self: Any, dim: int, index: Any, source: Any) -> None:
-    if has_no_rows(self):
+    if has_no_rows(self) and self.shape[dim]:
         return
     dim %= max(self.ndim, 1)
     size = self.shape[dim] if self.ndim else 1
@@ -494,7 +494,7 @@ def check_fill(self: Any, dim: int, index: Any, value: Any) -> None:
 
 
 def fill_rows(xp: Any, self: Any, dim: int, index: Any, value: Any) -> None:
-    if has_no_rows(self):
+    if has_no_rows(self) and self.shape[dim]:
         return
     if isinstance(value, ndarray):
         value = value.item()
@@ -505,7 +505,7 @@ def fill_rows(xp: Any, self: Any, dim: int, index: Any, value: Any) -> None:
     if wrapped.size and (wrapped.min() < 0 or wrapped.max() >= size):
         bad = int(index[(wrapped < 0) | (wrapped >= size)][0])
         raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
-    rows_of(self, dim)[wrapped] = fill_number(value, dtypes.from_numpy(self.dtype))
+    rows_of(self, dim)[wrapped] = held_number(value, dtypes.from_numpy(self.dtype))
 
 
 def fill_samples(make: Any) -> Any:
@@ -570,7 +570,7 @@ def mask_shape(self: Any, mask: Any, value: Any) -> Any:
 
 def fill_mask(xp: Any, self: Any, mask: Any, value: Any) -> None:
     number = value.item() if isinstance(value, ndarray) else value
-    number = xp.array(fill_number(number, dtypes.from_numpy(self.dtype)), self.dtype)
+    number = xp.array(held_number(number, dtypes.from_numpy(self.dtype)), self.dtype)
     xp.copyto(self, number, where=xp.broadcast_to(mask, self.shape))
 
 

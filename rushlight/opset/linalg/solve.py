@@ -191,7 +191,7 @@ def _(self: Any, A: Any) -> None:
 def _(xp: Any, self: Any, A: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
     matrix = A.swapaxes(-1, -2) if transpose else A
     found = factoring.substitute(matrix, self, upper != transpose, unitriangular)
-    return found, xp.broadcast_to(A, found.shape[:-2] + A.shape[-2:])
+    return found, xp.broadcast_to(A, found.shape[:-2] + A.shape[-2:]).copy()
 
 
 @triangular_solve.vjp

@@ -140,8 +140,26 @@ def written(op: Any, args: tuple[Any, ...]) -> list[Any]:
     return found
 
 
+def is_in_turn(mode: Any, op: Any, args: tuple[Any, ...]) -> bool:
+    """Whether one entry of the lists writes what another one has too: the order counts."""
+    entries: dict[int, set[int]] = {}
+    for position in (*op.list_positions, *op.tensor_positions):
+        value = args[position]
+        listed = isinstance(value, (list, tuple))
+        for number, tensor in enumerate(value if listed else [value]):
+            if mode.is_own(tensor):
+                place = number if listed else -1
+                entries.setdefault(id(tensor.functional_storage), set()).add(place)
+    targets = [target for target in written(op, args) if mode.is_own(target)]
+    return any([len(entries[id(target.functional_storage)]) > 1 for target in targets])
+
+
 def functionalized(mode: Any, op: Any, args: tuple[Any, ...]) -> Any:
     """The write as a function of values, whose results the written tensors take over."""
+    if "each" in op.options and is_in_turn(mode, op, args):
+        for base, rest in each(op, args):
+            mode.process(base, rest)
+        return None
     values = map_tensors(op, args, mode.value_of)
     with excluding(BELOW_FUNCTIONAL):
         result = dispatch.below_autograd(op.functional, tuple(values))

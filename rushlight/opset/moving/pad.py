@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.casting import fill_number
+from rushlight.arrays.casting import held_number
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.dtype import INTEGER, unsupported
+from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import REARRANGEMENT, Spec
@@ -63,21 +63,6 @@ def _(self: Any, pad: Any, value: Any) -> Any:
     return Spec(sizes, self._dtype, suggested(self, sizes))
 
 
-def pad_number(value: Any, dtype: Any) -> Any:
-    """The number to pad with as an element of `dtype`; RuntimeError for one that does not fit."""
-    number = fill_number(value, dtype)
-    if dtype is dtypes.float16 and abs(number) > dtypes.finfo(dtype).max and math.isfinite(number):
-        raise RuntimeError("value cannot be converted to type c10::Half without overflow")
-    if (
-        isinstance(value, float)
-        and value <= -1
-        and dtype.category == INTEGER
-        and not dtype.is_signed
-    ):
-        raise RuntimeError(f"value cannot be converted to type {dtype.name}_t without overflow")
-    return number
-
-
 @constant_pad_nd.kernel
 def _(xp: Any, self: Any, pad: Any, value: Any) -> Any:
     sizes = list(self.shape)
@@ -91,7 +76,7 @@ def _(xp: Any, self: Any, pad: Any, value: Any) -> Any:
         source[axis] = slice(max(-before, 0), max(length + min(after, 0), 0))
         target[axis] = slice(max(before, 0), max(sizes[axis] - max(after, 0), 0))
     dtype = dtypes.from_numpy(self.dtype)
-    number = pad_number(value, dtype)
+    number = held_number(value, dtype)
     # Memory of zeros is had for less than memory filled with them; -0.0 is another number.
     is_zero = type(value) in (int, float) and not value and math.copysign(1.0, value) > 0
     result = xp.zeros(sizes, self.dtype) if is_zero else xp.full(sizes, number, self.dtype)
@@ -366,9 +351,8 @@ def _(xp: Any, self: Any, upscale_factor: int) -> Any:
     count = len(lead)
     parts = self.reshape(*lead, channels // factor**2, factor, factor, height, width)
     axes = [*range(count), count, count + 3, count + 1, count + 4, count + 2]
-    return parts.transpose(axes).reshape(
-        *lead, channels // factor**2, height * factor, width * factor
-    )
+    moved = parts.transpose(axes).copy()
+    return moved.reshape(*lead, channels // factor**2, height * factor, width * factor)
 
 
 pixel_unshuffle = op(
@@ -422,9 +406,8 @@ def _(xp: Any, self: Any, downscale_factor: int) -> Any:
     count = len(lead)
     parts = self.reshape(*lead, channels, height // factor, factor, width // factor, factor)
     axes = [*range(count), count, count + 2, count + 4, count + 1, count + 3]
-    return parts.transpose(axes).reshape(
-        *lead, channels * factor**2, height // factor, width // factor
-    )
+    moved = parts.transpose(axes).copy()
+    return moved.reshape(*lead, channels * factor**2, height // factor, width // factor)
 
 
 pixel_shuffle.samples = lambda make: [

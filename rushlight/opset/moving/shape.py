@@ -15,7 +15,8 @@ from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, REARRANGEMENT, Spec
-from rushlight.opset.large import flipped
+from rushlight.opset.large import LARGE, join_natively
+from rushlight.opset.moving.turning import flipped, lower_flipped, native_flipped, rolled, rotation
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, late, linear_in, sample
 from rushlight.opset.view.view import unsafe_view
@@ -135,6 +136,7 @@ def _(tensors: Any, dim: int) -> Any:
 def _(xp: Any, tensors: Any, dim: int) -> Any:
     dtype = cat_dtype(tensors)
     if all([a.dtype is dtype and a.size for a in tensors]):
+        join_natively(cat, tensors, False)
         return xp.concatenate(tensors, dim)
     kept = [a if a.dtype == dtype else a.astype(dtype) for a in tensors if a.shape != (0,)]
     return xp.concatenate(kept, dim) if kept else xp.empty((0,), dtype)
@@ -234,6 +236,7 @@ def _(xp: Any, tensors: Any, dim: int) -> Any:
     for position, array in enumerate(tensors):
         place[dim] = position
         result[tuple(place)] = array
+    join_natively(stack, tensors, True)
     return result
 
 
@@ -579,6 +582,9 @@ def _(xp: Any, self: Any, dims: Any) -> Any:
     return flipped(self, geometry.wrap_dims(dims, self.ndim) if self.ndim else ())
 
 
+flip.lower = lambda build, op, self, dims: lower_flipped(build, self, dims)
+
+
 flip.samples = lambda make: [
     (make(2, 3), (0,)),
     (make.strided(2, 3), (0, -1)),
@@ -654,6 +660,8 @@ def _(self: Any, shifts: Any, dims: Any) -> Any:
 def _(xp: Any, self: Any, shifts: Any, dims: Any) -> Any:
     if not dims:
         return xp.roll(self, shifts)
+    if len(dims) == 1 and self.size:
+        return rolled(xp, self, shifts[0], dims[0])
     return xp.roll(self, shifts, dims) if self.ndim else self.copy()
 
 
@@ -683,19 +691,6 @@ rot90 = op(
 )
 
 
-def rotation(ndim: int, k: int, dims: Any) -> tuple[int, int, int]:
-    """(quarter turns, first dim, second dim), checked."""
-    if len(dims) != 2:
-        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
-    if ndim < 2:
-        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
-    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == ndim:
-        raise RuntimeError(
-            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
-        )
-    return k % 4, geometry.wrap_dim(dims[0], ndim), geometry.wrap_dim(dims[1], ndim)
-
-
 @rot90.shape
 def _(self: Any, k: int, dims: Any) -> Any:
     sizes, strides = sizes_of(self), strides_of(self)
@@ -714,9 +709,11 @@ def _(xp: Any, self: Any, k: int, dims: Any) -> Any:
     turns, first, second = rotation(self.ndim, k, dims)
     if turns == 0:
         return self.copy()
-    if turns == 2:
-        return flipped(self, (first, second))
-    return flipped(self, (second if turns == 1 else first,)).swapaxes(first, second)
+    dims = (first, second) if turns == 2 else (second if turns == 1 else first,)
+    found = native_flipped(self, dims) if self.size >= LARGE else None
+    if found is None:
+        found = flipped(self, dims)
+    return found if turns == 2 else found.swapaxes(first, second)
 
 
 rot90.samples = lambda make: [

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.arrays.precision import dtype_of
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
-from rushlight.core.promotion import DIM, ZERO_DIM, result_type
+from rushlight.core.promotion import promote_types
 from rushlight.opset.kinds import LOSS
 from rushlight.opset.network.loss import (
     MEAN,
@@ -22,7 +23,7 @@ from rushlight.opset.network.loss import (
     floats,
     loss_spec,
     mean_scale,
-    promoted,
+    misfit,
     reduced,
 )
 from rushlight.opset.reduction.reduce import has_values
@@ -52,15 +53,23 @@ def _(make: Any) -> Any:
     yield make.strided(3, 4), make.strided(3, 4).sign(), NONE
 
 
+def check_fits(self: Any, target: Any) -> None:
+    # torch: everything is written into a copy of the input.
+    shape = common_shape(self, target)
+    if not geometry.same_sizes(shape, tuple(self.shape)):
+        raise misfit(self.shape, shape)
+
+
 @soft_margin_loss.shape
 def _(self: Any, target: Any, reduction: int) -> Any:
-    return loss_spec(promoted(self, target), reduction, self, target)
+    check_fits(self, target)
+    return loss_spec(self._dtype, reduction, self, target)
 
 
 @soft_margin_loss.kernel
 def _(xp: Any, self: Any, target: Any, reduction: int) -> Any:
-    dtype = promoted(self, target)
-    common_shape(self, target)
+    check_fits(self, target)
+    dtype = dtype_of(self)
     if dtype.category < dtypes.FLOAT:
         raise RuntimeError(
             f"result type Float can't be cast to the desired output type {dtype.scalar_type_name}"
@@ -220,7 +229,7 @@ def _(make: Any) -> Any:
     method=False,
 )
 def cosine_similarity(x1: Any, x2: Any, dim: int, eps: float) -> Any:
-    dtype = result_type([(x._dtype, DIM if x.dim() else ZERO_DIM) for x in (x1, x2)])
+    dtype = promote_types(x1._dtype, x2._dtype)
     if dtype.category != dtypes.FLOAT:
         raise RuntimeError(
             "expected common dtype to be floating point, yet common dtype is "

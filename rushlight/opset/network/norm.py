@@ -838,6 +838,13 @@ def group_norm(
             "Expected number of channels in input to be divisible by num_groups, but got input of "
             f"shape {geometry.show(sizes)} and num_groups={num_groups}"
         )
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and not geometry.same_sizes(tuple(given.shape), (channels,)):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, "
+                f"but got {name} of shape {geometry.show(given.shape)} and input of shape "
+                f"{geometry.show(sizes)}"
+            )
     if input.device.type == "cpu":
         layout = geometry.suggest_memory_format(sizes, strides_of(input))
         input = input.contiguous(memory_format=layout)

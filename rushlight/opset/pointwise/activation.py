@@ -12,12 +12,13 @@ from typing import Any
 from rushlight.arrays.numpy_ import in_blocks
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, unsupported
+from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype, unsupported
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions as aten
 from rushlight.opset.kinds import Spec
 from rushlight.opset.pointwise.arithmetic import is_float, is_inexact, one_operand
+from rushlight.opset.pointwise.choice import check_bound, check_held
 from rushlight.opset.pointwise.comparison import no_gradient
 from rushlight.opset.registry import composite, op, pointwise
 from rushlight.opset.rules import conj, late, sample
@@ -64,8 +65,7 @@ def two_operands(make: Any) -> Any:
 def check_relu(common: dtype, args: tuple[Any, ...]) -> None:
     if common.category == BOOL:
         raise RuntimeError("Boolean inputs not supported for relu")
-    if common.category == COMPLEX:
-        raise NotImplementedError("clamp is not supported for complex types")  # torch: the words.
+    check_bound(common, args)
 
 
 relu = pointwise(
@@ -87,6 +87,7 @@ threshold = activation(
     cast_scalars=(1, 2),
     dtypes=lambda dtype: dtype.category in (INTEGER, FLOAT),
     kernel_name="threshold_cpu",
+    check=check_held,
     vjp=lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold),
     inplace_vjp=lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold),
     samples=lambda make: ((make(3, 4), 1, 2), (make.strided(3, 4), -1, 0), (make(), 0, 5)),
@@ -171,10 +172,10 @@ leaky_relu_backward = backward_op(
 def check_hardtanh(common: dtype, args: tuple[Any, ...]) -> None:
     if common.category == BOOL:
         raise RuntimeError("Bool inputs not supported for hardtanh")
-    if common.category == COMPLEX:
-        raise NotImplementedError("clamp is not supported for complex types")  # torch: the words.
+    check_bound(common, args)
     if common is dtypes.uint8 and (args[1] < 0 or args[2] < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    check_held(common, args)
 
 
 hardtanh = activation(

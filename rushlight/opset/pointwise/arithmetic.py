@@ -388,7 +388,7 @@ floor_divide = pointwise(
     numbers="any",
     dtypes=is_number_type,
     kernel_name="div_floor_cpu",
-    node="NotImplemented",
+    node="torch::autograd::NotImplemented",
     vjp={name: underivable("aten::floor_divide") for name in ("self", "other")},
     samples=lambda make: (
         (make(3, 4), make.positive(3, 4)),
@@ -406,7 +406,7 @@ pointwise(
     sparse=late("sparse.math:floor_divide"),
     scalar=floor_divide.options["scalar"],
     exact_scalars=True,
-    node="NotImplemented",
+    node="torch::autograd::NotImplemented",
     vjp={"self": underivable("aten::floor_divide.Scalar")},
     promoted_scalars=(1,),
     dtypes=is_number_type,
@@ -449,7 +449,7 @@ pointwise(
     inplace=False,
     method=False,
     samples=lambda make: ((5, make.positive(3, 4)), (3, make.positive())),
-    node="NotImplemented",
+    node="torch::autograd::NotImplemented",
     vjp={"other": underivable("aten::remainder.Scalar_Tensor")},
 )
 fmod = pointwise(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from rushlight.arrays.casting import fill_number
+from rushlight.arrays.casting import fill_number, held_number
 from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, dtype, unsupported
@@ -99,10 +99,22 @@ def check_bound(common: dtype, args: tuple[Any, ...]) -> None:
         raise NotImplementedError("clamp is not supported for complex types")  # torch: the words.
 
 
+def check_held(common: dtype, args: tuple[Any, ...]) -> None:
+    """Refuse numbers that the dtype does not hold."""
+    for number in args[1:]:
+        if isinstance(number, (int, float)):
+            held_number(number, common)
+
+
+def check_numbers(common: dtype, args: tuple[Any, ...]) -> None:
+    check_bound(common, args)
+    check_held(common, args)
+
+
 def check_clamp(common: dtype, args: tuple[Any, ...]) -> None:
     if args[1] is None and args[2] is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    check_bound(common, args)
+    check_numbers(common, args)
 
 
 def check_clamp_tensor(common: dtype, args: tuple[Any, ...]) -> None:
@@ -175,7 +187,7 @@ clamp_min = pointwise(
     promoted_scalars=(1,),
     dtypes=is_number_type,
     kernel_name="clamp_min_scalar_cpu",
-    check=check_bound,
+    check=check_numbers,
     vjp=lambda grad, self, min: functions.where(self >= min, grad, 0),
     samples=lambda make: ((make(3, 4), 1), (make(), 0.5), (make(0), 1)),
 )
@@ -197,7 +209,7 @@ clamp_max = pointwise(
     promoted_scalars=(1,),
     dtypes=is_number_type,
     kernel_name="clamp_max_scalar_cpu",
-    check=check_bound,
+    check=check_numbers,
     vjp=lambda grad, self, max: functions.where(self <= max, grad, 0),
     samples=lambda make: ((make(3, 4), 1), (make(), 0.5), (make(0), 1)),
 )

@@ -43,7 +43,8 @@ conj_view = view(
     batch="straight",
     shape=same_geometry,
     node="ConjBackward0",
-    inverse=lambda source, changed: changed.conj(),
+    # What it is a view of has no lazy bit.
+    inverse=lambda source, changed: changed.conj_physical(),
     vjp=lambda grad: grad.conj(),
     samples=lambda make: (
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.is_complex else ()
@@ -57,7 +58,7 @@ neg_view = view(
     batch="straight",
     shape=same_geometry,
     node="NegViewBackward0",
-    inverse=lambda source, changed: functions._neg_view(changed),
+    inverse=lambda source, changed: changed.neg(),
     vjp=lambda grad: grad.neg(),
     samples=lambda make: (
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.category else ()
@@ -120,7 +121,7 @@ view_as_real = view(
     batch="straight",
     method=False,
     vjp=lambda grad: functions.view_as_complex(grad.contiguous()),
-    inverse=lambda source, changed: functions.view_as_complex(changed),
+    inverse=lambda source, changed: functions.view_as_complex(changed.resolve_neg().contiguous()),
     samples=lambda make: (
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.is_complex else ()
     ),
@@ -151,7 +152,7 @@ view_as_complex = view(
     batch="straight",
     method=False,
     vjp=lambda grad: functions.view_as_real(grad.contiguous().resolve_conj()),
-    inverse=lambda source, changed: functions.view_as_real(changed),
+    inverse=lambda source, changed: functions.view_as_real(changed.resolve_conj()),
     samples=lambda make: (
         ((make(3, 2),), (make(2, 3, 2),), (make(2),))
         if make.dtype.name in ("float32", "float64")
@@ -202,7 +203,7 @@ def imag(self: Any) -> Any:
     if not self._dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     if self.is_conj():
-        return functions.view_as_real(self._conj()).select(-1, 1)._neg_view()
+        return functions.view_as_real(self._conj())._neg_view().select(-1, 1)
     return functions.view_as_real(self).select(-1, 1)
 
 

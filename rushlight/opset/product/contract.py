@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.casting import fill_number
 from rushlight.arrays.precision import dtype_of, rounded
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -20,7 +21,7 @@ from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.quick import Quick
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, strides_of
-from rushlight.opset.elementwise import operand_rank, scalar_array
+from rushlight.opset.elementwise import operand_rank
 from rushlight.opset.exposure import attribute, method_alias
 from rushlight.opset.kinds import CONTRACTION, Spec, check_expands
 from rushlight.opset.registry import composite, op
@@ -62,7 +63,7 @@ def multipliable(array: Any) -> Any:
 
 def factor(value: Any, array: Any) -> Any:
     """A Scalar argument as the array's dtype holds it."""
-    return scalar_array(value, dtypes.from_numpy(array.dtype))
+    return np.array(fill_number(value, dtypes.from_numpy(array.dtype)), array.dtype)
 
 
 def accumulate(product: Any, self: Any, beta: Any, alpha: Any, dtype: Any) -> Any:

@@ -679,7 +679,7 @@ distance_slopes = op(
     kind=CONTRACTION,
     sizes="*pr, *pm, *rm, *pr -> *pm",
     method=False,
-    node="NotImplemented",
+    node="torch::autograd::NotImplemented",
     vjp=dict.fromkeys(("grad", "x1", "x2", "cdist"), not_differentiable("aten::_cdist_backward")),
     samples=slope_samples,
 )

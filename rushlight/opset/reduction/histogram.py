@@ -27,7 +27,7 @@ OPTIONS = "float[]? range=None, Tensor? weight=None, bool density=False"
 def underived(name: str) -> dict[str, Any]:
     refused = refuse_gradient(f"aten::{name}")
     return {
-        "node": "NotImplemented",
+        "node": "torch::autograd::NotImplemented",
         "batch": late("reduction.batched:histogram_of_points"),
         "method": False,
         "differentiable": ["self", "weight"],

@@ -213,7 +213,7 @@ segment_slopes = op(
     "Tensor? lengths=None, Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor",
     kind=OPAQUE,
     method=False,
-    node="NotImplemented",
+    node="torch::autograd::NotImplemented",
     batch=late("reduction.batched:segment_slopes"),
     vjp=dict.fromkeys(
         ("grad", "output", "data"), not_differentiable("aten::_segment_reduce_backward")

@@ -608,7 +608,7 @@ bincount = op(
     ],
     kind=SORT.checked,
     tags=(Tag.dynamic_output_shape,),
-    node="NotImplemented",
+    node="torch::autograd::NotImplemented",
     vjp={"weights": refuse_gradient("aten::bincount")},
 )
 
@@ -716,7 +716,7 @@ def _(make: Any) -> Any:
 
 HISTOGRAM = "Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)"
 UNDERIVED: dict[str, Any] = {
-    "node": "NotImplemented",
+    "node": "torch::autograd::NotImplemented",
     "batch": late("reduction.batched:histogram"),
     "vjp": {
         "self": refuse_gradient("aten::histogram"),

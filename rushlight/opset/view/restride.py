@@ -13,7 +13,7 @@ from rushlight.core import geometry, history
 from rushlight.core.determinism import unwritten
 from rushlight.core.device import contiguous_format, preserve_format, strided
 from rushlight.core.gradrule import GradRule
-from rushlight.core.node import needs_grad, output_meta, retire_accumulator
+from rushlight.core.node import needs_grad, retire_accumulator
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.state import LOCAL
 from rushlight.core.storage import Former, Storage
@@ -208,15 +208,12 @@ def set_memory(
     target._counter = counter
     history.bump_version(target)
     if node is not None:
-        node.output_metas = (output_meta(target),)
-        target._node, target._output_nr, target._requires_grad = node, 0, True
-        if target._view is not None:
-            target._view.version = target._counter.value
+        history.replace_history(target, node)
     return target
 
 
 SET_RULE = GradRule(
-    "NotImplemented",
+    "torch::autograd::NotImplemented",
     ["self"],
     frozenset(("self",)),
     frozenset(),

@@ -142,9 +142,9 @@ def scattered(
     grown = [size + 2 * p for size, p in zip(sizes, padding, strict=True)]
     canvas = np.zeros((batch, groups * inputs, *grown), np.result_type(grad, weight))
     for some in blocks(batch, groups * inputs * volume * spots):
-        columns = np.matmul(filters, grad[some].reshape(-1, groups, outputs, spots))
-        columns = columns.reshape(-1, groups * inputs, *kernel, *places)
         target = canvas[some]
+        columns = np.matmul(filters, grad[some].reshape(-1, groups, outputs, spots))
+        columns = columns.reshape(target.shape[0], groups * inputs, *kernel, *places)
         for offsets in np.ndindex(*kernel):
             within: list[Any] = [
                 slice(at * d, at * d + (count - 1) * s + 1, s)

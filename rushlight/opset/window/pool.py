@@ -7,10 +7,12 @@ its gradient needs; a mean is a sum and a divisor that depends on the place only
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.buffers import empty as fresh
 from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -20,6 +22,7 @@ from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import WINDOW
+from rushlight.opset.large import LARGE, native_loop
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.window.windows import box_maximum, box_spread, box_sum, regular
@@ -96,7 +99,7 @@ def half_kernel(kernel: Any, padding: Any) -> str:
 class Pooling:
     """The options of a pooling op, one number per dim, and the sizes they lead to."""
 
-    __slots__ = ("count", "dilation", "kept", "kernel", "padding", "stride", "up")
+    __slots__ = ("count", "dilation", "kept", "kernel", "padding", "passed", "stride", "up")
 
     def __init__(
         self, name: str, count: int, kernel: Any, stride: Any, padding: Any, dilation: Any, up: bool
@@ -106,6 +109,8 @@ class Pooling:
         self.up = up
         # The windows over the sizes that were met last.
         self.kept: Any = None
+        # The sizes that `check` let pass last, and those of the result.
+        self.passed: Any = None
         self.kernel = filled(name, count, kernel, "kernel_size", text)
         given = isinstance(stride, int) or len(stride)
         some = f"{text} omitted,"
@@ -253,9 +258,32 @@ def scattered_to(shape: Any, values: Any, indices: Any, count: int) -> Any:
         raise RuntimeError(
             f"Found an invalid max index: {bad} (output volumes are of size {sizes})"
         )
+    run = native_loop("scatter_add along", values.dtype) if values.size >= LARGE else None
+    if run is not None and values.flags.c_contiguous and flat.flags.c_contiguous:
+        found = np.zeros(shape, values.dtype)
+        run(found, flat.astype(np.int64, copy=False), values, planes, size, flat.shape[1])
+        return found
     flat = (flat + np.arange(planes)[:, None] * size).reshape(-1)
     total = np.bincount(flat, widen(values).reshape(-1), planes * size)
     return total.reshape(shape).astype(values.dtype)
+
+
+def planes_pooled(array: Any, pooling: Pooling) -> Any:
+    """Maxima of planes and their places, by native code; None where there is none."""
+    if array.size < LARGE or not array.flags.c_contiguous:
+        return None
+    right = pooling.stride[1]
+    run = native_loop(f"max_pool {right}", array.dtype) if right < array.shape[-1] else None
+    if run is None:
+        return None
+    passed = pooling.passed
+    sizes = passed[1] if passed and passed[0] == array.shape else pooling.sizes(array.shape)
+    shape, count = (*array.shape[:-2], *sizes), prod(array.shape[:-2]) * prod(sizes)
+    values = fresh(shape, array.dtype, count * array.itemsize)
+    places = fresh(shape, np.int64, count * 8)
+    numbers = (*pooling.kernel, pooling.stride[0], *pooling.padding, *pooling.dilation)
+    run(array, values, places, prod(array.shape[:-2]), *array.shape[-2:], *sizes, *numbers)
+    return values, places
 
 
 # -- maxima ----------------------------------------------------------------------------------------
@@ -278,9 +306,15 @@ def define_maximum(count: int) -> None:
         self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
     ) -> Any:
         pooling = find(kernel_size, stride, padding, dilation, ceil_mode)
+        shape, passed = None if self._array is None else self._array.shape, pooling.passed
+        if passed is not None and shape is not None and geometry.same_sizes(passed[0], shape):
+            return [*passed[1]]
         check_rank(self, count)
         found = pooling.sizes(sizes_of(self))
         pooling.check(checked, self, found)
+        if shape is not None:
+            # One store for all threads.
+            pooling.passed = shape, found
         return found
 
     backward: OpOverload
@@ -307,7 +341,8 @@ def define_maximum(count: int) -> None:
         if self.dtype.kind in "bc":
             raise unsupported(name, dtypes.from_numpy(self.dtype))
         pooling = find(kernel_size, stride, padding, dilation, ceil_mode)
-        return box_maximum(self, pooling.windows(self.shape))
+        found = planes_pooled(self, pooling) if count == 2 else None
+        return box_maximum(self, pooling.windows(self.shape)) if found is None else found
 
     sizes = (2, 4, 4) if count == 2 else (1, 2, 3, 4)
     last = (2, 3, 4, 1) if count == 2 else (1, 2, 3, 2, 2)

@@ -144,3 +144,47 @@ def test_to_a_memory_format_asks_what_strides_suggest():
 def test_narrow_floats_become_integers_as_float32_does(name, target) -> None:
     x = rl.tensor([float("inf"), float("nan"), -1.5, 3.75]).to(getattr(rl, name))
     assert x.to(target).tolist() == x.float().to(target).tolist()
+
+
+def test_whole_numbers_gain_no_history_from_what_is_written_into_them() -> None:
+    value = rl.tensor(2.5, requires_grad=True)
+    for target in (rl.zeros(3, dtype=rl.int64), rl.zeros(3, dtype=rl.int64)[1:]):
+        target.copy_(value)
+        assert target[0].item() == 2 and not target.requires_grad
+    target = rl.zeros(3, dtype=rl.int64)
+    target[0] = value
+    assert target.tolist() == [2, 0, 0] and target.is_leaf and not target.requires_grad
+
+
+@pytest.mark.parametrize("dtype", [rl.float16, rl.bfloat16])
+def test_numbers_beyond_a_half_type_are_refused(dtype) -> None:
+    x, mask = rl.ones(2, dtype=dtype), rl.tensor([True, False])
+    large = -1e9 if dtype is rl.float16 else -1e39
+    for write in (
+        lambda: x.masked_fill(mask, large),
+        lambda: x.clone().masked_fill_(mask, large),
+        lambda: x.index_fill(0, rl.tensor([0]), large),
+        lambda: x.scatter(0, rl.tensor([0]), large),
+        lambda: x.clamp(min=large),
+        lambda: rl.full((2,), large, dtype=dtype),
+        lambda: rl.linspace(0, large, 3, dtype=dtype),
+        lambda: rl.nn.functional.pad(x, (1, 1), value=large),
+        lambda: rl.nn.functional.threshold(x, 0, large),
+        lambda: rl.nn.functional.hardtanh(x, large, 1),
+    ):
+        with pytest.raises(RuntimeError, match="cannot be converted to type c10::"):
+            write()
+    assert x.masked_fill(mask, float("-inf")).tolist() == [float("-inf"), 1.0]
+    x[0] = large
+    assert x.tolist() == [float("-inf"), 1.0]
+
+
+def test_fractions_below_zero_do_not_become_unsigned() -> None:
+    for make in (
+        lambda: rl.full((2,), -0.5, dtype=rl.uint8),
+        lambda: rl.zeros(2, dtype=rl.uint8).fill_(-0.5),
+        lambda: rl.full((2,), 127.5, dtype=rl.int8),
+    ):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            make()
+    assert rl.full((2,), -1, dtype=rl.uint8).tolist() == [255, 255]

@@ -226,3 +226,29 @@ def test_wrong_arguments_of_unravel_index() -> None:
             rl.unravel_index(indices, shape)
     with pytest.raises(TypeError, match="expected 'shape' sequence to only contain ints"):
         rl.unravel_index(rl.tensor(1), (1, 2.0))
+
+
+def test_ends_of_whole_numbers_are_numbers_of_the_dtype() -> None:
+    def spaced(*args, **kwargs):
+        return rl.linspace(*args, **kwargs).tolist()
+
+    assert spaced(-2, 2, 5, dtype=rl.uint8) == [254, 191, 128, 65, 2]
+    assert spaced(0.5, 2.5, 3, dtype=rl.int64) == [0, 1, 2]
+    assert spaced(2, float("nan"), 1, dtype=rl.int8) == [2]
+    assert spaced(float("nan"), 2, 0, dtype=rl.int8) == []
+    assert spaced(3.5, 0, 1, dtype=rl.bool) == [True]
+    for start in (300, float("nan"), float("inf"), -0.5):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            rl.linspace(start, 2, 3, dtype=rl.uint8)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        rl.linspace(0, 1e60, 3)
+    powers = rl.logspace(0.5, 2.5, 3, dtype=rl.int32)
+    assert powers.tolist() == [1, 10, 100]
+    assert rl.logspace(-2, 2, 3, dtype=rl.uint8).tolist() == [0, 0, 100]
+    assert rl.logspace(1.5, 3, 1, dtype=rl.uint8).tolist() == [31]
+
+
+def test_a_single_power_fits_its_dtype():
+    with pytest.raises(RuntimeError, match="without overflow"):
+        rl.logspace(3, 7, 1, dtype=rl.int8)
+    assert rl.logspace(2, 7, 1, dtype=rl.int8).tolist() == [100]

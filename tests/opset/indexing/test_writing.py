@@ -235,3 +235,14 @@ def test_pairs_of_halves_accumulate():
     source = torch.ones(3, dtype=half, requires_grad=True)
     source.index_select(0, torch.tensor([0, 0])).backward(torch.ones(2, dtype=half))
     assert source.grad.to(torch.complex64).tolist() == [2, 0, 0]
+
+
+def test_rows_that_are_not_there_are_refused_in_empty_tensors_too():
+    for sizes, dim in (((3, 0), 1), ((0, 1), 0)):
+        x = torch.zeros(sizes)
+        source = torch.zeros([1 if at == dim else size for at, size in enumerate(sizes)])
+        with pytest.raises(IndexError, match="out of bounds"):
+            x.index_fill(dim, torch.tensor([0]), 1)
+        with pytest.raises(IndexError, match="out of bounds"):
+            x.index_copy(dim, torch.tensor([0]), source)
+    assert torch.zeros(3, 0).index_fill(0, torch.tensor([1]), 1).shape == (3, 0)

@@ -131,3 +131,14 @@ def test_factors_that_are_not_unpacked_have_no_gradient():
     data.requires_grad_()
     _, lower, upper = torch.lu_unpack(data, pivots, unpack_data=False)
     assert torch.autograd.grad((lower.sum() + upper.sum()), data, allow_unused=True) == (None,)
+
+
+def test_a_nan_is_no_positive_definite_matrix():
+    nan = float("nan")
+    for entries, order in (([[nan]], 1), ([[1.0, nan], [nan, 1.0]], 2)):
+        matrix = torch.tensor(entries)
+        with pytest.raises(torch.linalg.LinAlgError, match=f"minor of order {order}"):
+            torch.linalg.cholesky(matrix)
+        assert torch.linalg.cholesky_ex(matrix).info.item() == order
+    batch = torch.stack([torch.eye(2), torch.full((2, 2), nan)])
+    assert torch.linalg.cholesky_ex(batch).info.tolist() == [0, 1]

@@ -145,3 +145,25 @@ def test_subclasses_in_lists_are_asked(grad: bool) -> None:
         rl._foreach_add(made, 1.0)
         rl._foreach_add_(made, [rl.ones(2)])
     assert Noticing.seen == ["aten._foreach_add.Scalar", "aten._foreach_add_.List"]
+
+
+def test_writes_to_lists_that_share_memory_are_made_in_turn() -> None:
+    from rushlight.aot.api import aot_function
+    from rushlight.aot.compilers import nop
+
+    def parts(x: Any) -> Any:
+        made = x * 1
+        rl._foreach_mul_([made, made[:1]], [2, 3])
+        return made
+
+    def crossed(x: Any) -> Any:
+        first, second = x * 1, x * 0
+        rl._foreach_add_([first, second], [second + 5, first])
+        return first + second * 10
+
+    for function in (parts, crossed):
+        for grad in (False, True):
+            x = rl.ones(3, 2, requires_grad=grad)
+            expected = function(x)
+            assert aot_function(function, nop)(x).tolist() == expected.tolist()
+            assert rl.func.functionalize(function)(x.detach()).tolist() == expected.tolist()

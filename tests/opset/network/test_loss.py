@@ -209,3 +209,25 @@ def test_margins_of_one_row_are_shaped_as_its_target():
     for target in (torch.tensor(1), torch.tensor([1])):
         found = torch.nn.functional.multi_margin_loss(row, target, reduction="none")
         assert found.shape == target.shape and found.sum().item() == 1.0
+
+
+def test_soft_margin_losses_have_the_dtype_and_sizes_of_the_input():
+    loss = torch.nn.functional.soft_margin_loss
+    narrow = torch.tensor([1.0, 2.0], dtype=torch.bfloat16)
+    assert loss(narrow, torch.tensor([1.0, -1.0]), reduction="sum").dtype is torch.bfloat16
+    with pytest.raises(RuntimeError, match=r"output with shape \[1\] doesn't match"):
+        loss(torch.ones(1), torch.ones(2))
+
+
+def test_classes_are_counted_in_the_input():
+    loss = torch.nn.functional.multilabel_soft_margin_loss
+    found = loss(torch.tensor([0.5, 1.0]), torch.ones(3, 1), reduction="none")
+    wanted = 3 * torch.log1p(torch.exp(-torch.tensor([0.5, 1.0]))) / 2
+    assert torch.allclose(found, wanted)
+
+
+def test_similarity_promotes_dtypes_whatever_the_ranks():
+    found = torch.nn.functional.cosine_similarity(
+        torch.tensor(1.0), torch.ones(1, dtype=torch.float16), dim=-1
+    )
+    assert found.dtype is torch.float32 and found.item() == 1.0

@@ -154,3 +154,14 @@ def test_running_statistics_are_not_moved_by_nothing():
     with pytest.raises(RuntimeError, match=r"at least one element, but got input_sizes = \[0, 1\]"):
         torch.batch_norm_update_stats(torch.rand(0, 1), *running, 0.5)
     assert [value.item() for value in running] == [1.0, 1.0]
+
+
+def test_weights_of_groups_are_one_for_each_channel():
+    x = torch.ones(2, 4, 3)
+    for name, weight in (("weight", torch.ones(3)), ("bias", torch.ones(1)), ("bias", None)):
+        given = {name: weight}
+        if weight is None:
+            assert torch.nn.functional.group_norm(x, 2, **given).shape == x.shape
+            continue
+        with pytest.raises(RuntimeError, match=f"Expected {name} to be a vector of size"):
+            torch.nn.functional.group_norm(x, 2, **given)

@@ -61,3 +61,22 @@ def test_real_operands_refuse_complex_numbers():
         with pytest.raises(RuntimeError, match="cannot be converted to type float"):
             call(1j)
         assert call(2 + 0j).dtype is torch.float32
+
+
+def test_bounds_that_the_dtype_does_not_hold_are_refused():
+    small, wide = torch.tensor([0, 200], dtype=torch.uint8), torch.tensor([1.0])
+    for clamp in (
+        lambda: small.clamp(-1, 300),
+        lambda: small.clamp(max=300),
+        lambda: small.clone().clamp_(0, 300),
+        lambda: small.clamp_min(300),
+        lambda: torch.tensor([1]).clamp(max=2**63),
+        lambda: wide.clamp(-1e60, 1e60),
+        lambda: torch.nn.functional.hardtanh(small, 1, 300),
+        lambda: torch.nn.functional.threshold(small, 3, 300),
+    ):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            clamp()
+    assert small.clamp(max=255).tolist() == [0, 200]
+    assert small.clamp(-1, 3).tolist() == [3, 3]  # torch: -1 wraps around
+    assert wide.clamp(max=float("inf")).tolist() == [1.0]

@@ -84,3 +84,11 @@ def test_complex_numbers_are_not_cast_to_out():
     for make in (torch.complex, torch.polar):
         with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
             make(one, one, out=out)
+
+
+def test_an_imaginary_part_of_a_conjugate_is_selected_last():
+    x = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+    part = x.conj().imag
+    assert part.grad_fn.name() == "SelectBackward0" and part.tolist() == [-0.0, -0.0]
+    part.sum().backward()
+    assert x.grad.tolist() == [-1j, -1j]

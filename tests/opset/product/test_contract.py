@@ -370,3 +370,19 @@ def test_bilinear_gradients_of_complex_numbers():
     ]
     bilinear = torch.nn.functional.bilinear
     assert torch.autograd.gradcheck(bilinear, operands, check_forward_ad=True)
+
+
+@pytest.mark.parametrize("given", [{"alpha": float("nan")}, {"beta": float("inf")}])
+def test_factors_that_the_dtype_does_not_hold_are_refused(given):
+    whole = torch.ones(2, 2, dtype=torch.int64)
+    for product in (
+        lambda: torch.addmm(whole, whole, whole, **given),
+        lambda: torch.addmv(whole[0], whole, whole[0], **given),
+        lambda: torch.baddbmm(whole[None], whole[None], whole[None], **given),
+    ):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            product()
+    small = whole.to(torch.uint8)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.addmm(small, small, small, alpha=300)
+    assert torch.addmm(small, small, small, beta=2.5).tolist() == [[4, 4], [4, 4]]

@@ -133,6 +133,15 @@ def test_set_has_no_derivative() -> None:
         x.sum().backward()
 
 
+def test_set_of_a_view_leaves_its_base_without_a_derivative() -> None:
+    base = rl.ones(3, requires_grad=True) * 1
+    view = base.view(3)
+    view.set_(rl.zeros(2))
+    for value in (base, view):
+        with pytest.raises(RuntimeError, match="derivative for set_ is not implemented"):
+            value.sum().backward()
+
+
 def test_typed_storage() -> None:
     x = rl.arange(4.0)[1:]
     storage = x.storage()

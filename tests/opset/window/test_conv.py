@@ -159,3 +159,10 @@ def test_time_first_gradients_of_complex_numbers():
         for sizes in ((3, 1, 2), (2, 2, 1), (1,))
     ]
     assert gradcheck(torch.conv_tbc, operands, check_forward_ad=True)
+
+
+def test_gradients_pass_a_convolution_of_no_channels():
+    x = torch.randn(2, 0, 15, requires_grad=True)
+    weight = torch.randn(8, 0, 2, requires_grad=True)
+    torch.nn.functional.conv1d(x, weight, torch.ones(8), stride=2).sum().backward()
+    assert x.grad.shape == x.shape and weight.grad.shape == weight.shape

@@ -718,7 +718,7 @@ def embedding_bag(
 
 # Values that methods above read and modules do not have: computed from them when compiled.
 DERIVED: dict[str, Callable[[Any], Any]] = {
-    "_padding_of_input": lambda module: tuple(module.explicit_padding()),
+    "_padding_of_input": lambda module: tuple(module._reversed_padding_repeated_twice),
     "_pad_mode": lambda module: module.padding_mode,
     "_class_name": lambda module: type(module).__name__,
 }
