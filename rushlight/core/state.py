@@ -175,10 +175,10 @@ class ThreadState:
 
     def sees_aliases(self) -> bool:
         """Whether a mode or a recorder is to be told of tensors that are made over others' memory
-        without a call."""
+        without a call. torch: a trace of `jit` is not, and takes them for constants."""
         return bool(
             self.proxy is not None
-            or self.pre_proxy is not None
+            or (self.pre_proxy is not None and self.tracer is None)
             or self.dispatch_modes
             or self.pre_modes
         )
