@@ -30,6 +30,7 @@ IMPORTERS = {
     "base/lazy.py": "modules and names, on first use",
     "capture/breaks.py": "what the user's program imports",
     "capture/frame.py": "what the user's program imports",
+    "compat/__init__.py": "parts of multiprocessing, on first use",
     "compat/helpers.py": "what a dotted name leads to",
     "compat/layers.py": "layers of torch's modules, for their dictionaries",
     "compat/finder.py": "torch's module names",

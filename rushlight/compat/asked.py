@@ -64,21 +64,6 @@ def asking_frame() -> FrameType | None:
     return None
 
 
-# Files through which a program's questions pass.
-_PASSING = tuple(os.path.join(_PACKAGE, part) for part in ("base" + os.sep, "compat" + os.sep))
-
-
-def is_own(frame: FrameType | None) -> bool:
-    """Whether the package itself asks: it imports a module of its own from a lazy namespace."""
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith((*_PASSING, "<frozen ")) and "importlib" not in file:
-            # A namespace passes questions on as well.
-            return file.startswith(_PACKAGE + os.sep) and frame.f_code.co_name != "__getattr__"
-        frame = frame.f_back
-    return False
-
-
 def is_use(frame: FrameType) -> bool:
     code = frame.f_code.co_code
     return dis.opname[code[frame.f_lasti]] in _USES
@@ -86,7 +71,7 @@ def is_use(frame: FrameType) -> bool:
 
 def note(module: str, name: str) -> None:
     """Keep that `module.name` is missing."""
-    if name.startswith("__") or is_own(sys._getframe(1)):
+    if name.startswith("__"):
         return
     frame = asking_frame()
     if frame is None:

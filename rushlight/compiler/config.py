@@ -58,6 +58,7 @@ force_disable_caches = False
 job_id: str | None = None
 log_file_name: str | None = None
 minimum_call_count = 1
+reorderable_logging_functions: frozenset[object] = frozenset()
 numpy_default_complex = "complex128"
 numpy_default_float = "float64"
 numpy_default_int = "int64"
@@ -85,6 +86,7 @@ patch = patcher(
         "force_disable_caches": "Set torch._inductor.config.fx_graph_cache = False.",
         "job_id": "Point RUSHLIGHT_CACHE_DIR at a folder of the job.",
         "log_file_name": LOGS,
+        "reorderable_logging_functions": "What is printed between two graphs keeps its place.",
         "minimum_call_count": "Call the function itself before you compile it.",
         "numpy_default_complex": ARRAYS,
         "numpy_default_float": ARRAYS,

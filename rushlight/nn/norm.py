@@ -97,6 +97,7 @@ class ChannelNorm(Module):
     def _check_input_dim(self, input: Any) -> None:
         """Refuses inputs of other ranks. Classes of users say here what theirs take."""
         if not self.dims:
+            # torch: its base class leaves the question to classes of users.
             raise NotImplementedError(f"{type(self).__name__} has no _check_input_dim")
         if input.dim() not in self.dims:
             wanted = " or ".join(f"{count}D" for count in self.dims)

@@ -83,7 +83,10 @@ OPS: dict[str, str] = {
         arange bartlett_window blackman_window eye hamming_window hann_window kaiser_window linspace
         logspace range scalar_tensor vander
     """,
-    "creation.symsizes": "sym_numel sym_size sym_storage_offset sym_stride",
+    "creation.symsizes": """
+        dim is_contiguous is_non_overlapping_and_dense is_strides_like_format numel size stride
+        sym_numel sym_size sym_storage_offset sym_stride
+    """,
     "fourier.fourier": """
         _fft_c2c _fft_c2r _fft_r2c fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift fft_hfft
         fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ifftshift fft_ihfft fft_ihfft2
@@ -171,10 +174,9 @@ OPS: dict[str, str] = {
     """,
     "moving.shape": """
         atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cat
-        column_stack combinations concat concatenate dstack hstack kron meshgrid repeat
-        repeat_interleave row_stack stack tile vstack
+        column_stack combinations concat concatenate dstack flip fliplr flipud hstack kron meshgrid
+        repeat repeat_interleave roll rot90 row_stack stack tile vstack
     """,
-    "moving.turning": "flip fliplr flipud roll rot90",
     "network.alignment": "_ctc_loss _ctc_loss_backward ctc_loss",
     "network.batchstats": """
         _native_batch_norm_legit _native_batch_norm_legit_functional
@@ -364,6 +366,7 @@ OPS: dict[str, str] = {
 }
 # Modules with ops of other namespaces than aten.
 NAMESPACES: dict[str, str] = {
+    "creation.symsizes": "prim",
     "indexing.scatter": "rushlight",
     "other.profiling": "profiler",
     "pointwise.fakequant": "rushlight",
@@ -396,8 +399,7 @@ ATTRIBUTES: dict[str, str] = {
     "linalg.reflectors": "geqrf orgqr ormqr qr",
     "linalg.solve": "cholesky_solve lu_solve triangular_solve",
     "linalg.spectral": "svd",
-    "moving.shape": "kron repeat repeat_interleave tile",
-    "moving.turning": "flip fliplr flipud roll rot90",
+    "moving.shape": "flip fliplr flipud kron repeat repeat_interleave roll rot90 tile",
     "network.softmax": "log_softmax softmax",
     "other.methods": """
         _is_all_true _is_any_true _is_zerotensor apply_ const_data_ptr dim_order fill_diagonal_ ipu

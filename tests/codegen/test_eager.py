@@ -13,7 +13,7 @@ import pytest
 
 import rushlight
 from rushlight.base.config import config
-from rushlight.codegen import eager
+from rushlight.codegen import eager, native
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.opset import audit, elementwise, large
@@ -271,7 +271,7 @@ def test_gradients_and_programs_agree() -> None:
 
 
 def test_without_the_compiler_numpy_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eager, "available", False)
+    monkeypatch.setattr(native, "can_compile", lambda: False)
     op = rushlight.ops.aten.mish.default
     op.native_kernels.clear()
     x = large_tensor(9, large.LARGE)

@@ -22,7 +22,7 @@ import importlib, rushlight.compat
 rushlight.compat.install()
 for path, names in {HELPER_ALIASES!r}.items():
     module = importlib.import_module(path)
-    for name in names:
+    for name in names if isinstance(names, dict) else ():
         if name != "*":
             assert getattr(module, name) is not None, (path, name)
 from torch.nn.modules.pooling import _AvgPoolNd

@@ -131,12 +131,3 @@ def test_a_distribution_that_is_missing(tmp_path):
     assert done.returncode == 3
     assert "no distribution named 'torch-xla' is installed" in done.stderr
     assert "nearest" not in done.stderr
-
-
-def test_what_the_package_asks_of_itself_is_not_reported(tmp_path):
-    (tmp_path / "x.py").write_text(
-        "import torch\n@torch.jit.unused\ndef f(x):\n    return x\n"
-        "getattr(torch, 'absent_here', None)\ntorch.nn.absent = torch.nn.NoSuchLayer\n"
-    )
-    done = python("-m", "rushlight", "run", "x.py", cwd=tmp_path)
-    assert "torch.nn.NoSuchLayer" in done.stderr and "torch.jit" not in done.stderr

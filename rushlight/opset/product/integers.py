@@ -55,8 +55,20 @@ int_mm = op(
 )
 
 
+def exact_dtype(self: Any) -> Any:
+    """A dtype that holds the sums exactly."""
+    return dtypes.float32 if self.shape[1] <= EXACT else dtypes.float64
+
+
+@int_mm.batch
+def _(level: Any, op: Any, self: Any, mat2: Any) -> Any:
+    check_int_mm(self, mat2)
+    exact = exact_dtype(self)
+    return self.to(exact).mm(mat2.to(exact)).to(dtypes.int32)
+
+
 @int_mm.kernel
 def _(xp: Any, self: Any, mat2: Any) -> Any:
     check_int_mm(self, mat2)
-    exact = np.float32 if self.shape[1] <= EXACT else np.float64
+    exact = exact_dtype(self).np
     return self.astype(exact).dot(mat2.astype(exact)).astype(np.int32)

@@ -307,7 +307,7 @@ def define_maximum(count: int) -> None:
     ) -> Any:
         pooling = find(kernel_size, stride, padding, dilation, ceil_mode)
         shape, passed = None if self._array is None else self._array.shape, pooling.passed
-        if passed is not None and passed[0] == shape:
+        if passed is not None and shape is not None and geometry.same_sizes(passed[0], shape):
             return [*passed[1]]
         check_rank(self, count)
         found = pooling.sizes(sizes_of(self))
