@@ -50,17 +50,14 @@ REASONS = {
     "polynomial": "recurrences over whole arrays, one pass for each degree",
     "linalg_lu": "the permutation is followed in Python, one pivot after the other",
     "linalg_lstsq": "singular values for every driver, where torch's is a pivoted QR",
-    "max_pool2d": "maxima of whole arrays, one pass for each tap",
     "split": "a thousand results, each a Python object",
     "pow": "signs of negative bases in passes of their own",
-    "group_norm": "geometry of groups in Python",
     "renorm": "norms, factors and the product, one pass each",
     "nansum": "a sum, which is looked at for NaN",
     "unique_consecutive": "changes, places and counts, one pass each",
     "cat": "lists of tensors in Python, and a view for each gradient",
     "empty_like": "Python that takes longer than malloc",
     "gelu": "erf in float64 where there is no native code",
-    "rot90": "rows turned round, then a copy with dims exchanged",
     "rrelu_with_noise": "a comparison, two products or choices and a copy, one pass each",
 }
 
