@@ -25,9 +25,7 @@ class OpNamespace(ModuleType):
 
     def __getattr__(self, op_name: str) -> Any:
         if op_name.startswith("__") and op_name not in registry.PACKETS.get(self.name, ()):
-            raise AttributeError(
-                f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'"
-            )
+            raise AttributeError(f"Invalid attribute '{op_name}' for '_OpNamespace' '{self.name}'")
         if self.name == "higher_order":
             return find_higher_order(op_name)
         families.load_namespace(self.name)

@@ -581,17 +581,18 @@ def overload_error(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
     head, declared = f"{schema.name}()", f"Declaration: {schema}"
     arguments = schema.arguments
     positional = [argument for argument in arguments if not argument.kwarg_only]
+    count = len(args) + len(kwargs)
+    if count > len(arguments):
+        return RuntimeError(
+            f"{head} expected at most {len(arguments)} argument(s) but received "
+            f"{count} argument(s). {declared}"
+        )
     if len(args) > len(positional):
         return RuntimeError(
             f"{head} takes {len(positional)} positional argument(s) but {len(args)} was/were given."
             f"  {declared}"
         )
     given = dict(zip([a.name for a in positional], args, strict=False)) | kwargs
-    if len(given) > len(arguments):
-        return RuntimeError(
-            f"{head} expected at most {len(arguments)} argument(s) but received "
-            f"{len(given)} argument(s). {declared}"
-        )
     for position, argument in enumerate(arguments):
         name = argument.name
         if name not in given:

@@ -45,7 +45,6 @@ from rushlight.core.refusals import (
     check_data_assignment,
     check_grad_assignment,
     check_outside_transforms,
-    check_wrapper_class,
     dim_type_error,
 )
 from rushlight.core.size import Size
@@ -70,7 +69,6 @@ if TYPE_CHECKING:
     from rushlight.core.protocols import (
         Args,
         Array,
-        DeviceLike,
         DimName,
         Function,
         Kwargs,
@@ -598,7 +596,7 @@ class Tensor(metaclass=TensorType):
     handling_mode: Any = None
 
     @staticmethod
-    def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, **options: Any) -> Any:
+    def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, **asked: Any) -> Any:
         if not isinstance(data, Tensor):
             raise TypeError(
                 f"_make_subclass(): argument 'data' must be Tensor, not {type(data).__name__}"
@@ -606,37 +604,18 @@ class Tensor(metaclass=TensorType):
         result = recast(data._alias(share_counter=False), cls)
         if require_grad:
             set_requires_grad(result, True)
+        if asked:
+            from rushlight.core.wrappers import let_class_answer
+
+            let_class_answer(result, **asked)
         return result
 
     @staticmethod
-    def _make_wrapper_subclass(
-        cls: type,
-        size: Sizes,
-        strides: Strides | None = None,
-        storage_offset: IntLike | None = None,
-        memory_format: object = None,
-        dtype: Any = None,
-        layout: Any = strided,
-        device: DeviceLike | None = None,
-        pin_memory: bool = False,
-        requires_grad: bool = False,
-        dispatch_sizes_strides_policy: object = None,
-        **options: Any,
-    ) -> Any:
+    def _make_wrapper_subclass(cls: type, size: Sizes, *args: Any, **options: Any) -> Any:
         """A tensor of class `cls` with geometry but no memory of its own."""
-        from rushlight.core.device import device as device_class
-        from rushlight.core.dtype import get_default_dtype
+        from rushlight.core.wrappers import make_wrapper
 
-        check_wrapper_class(cls, size)
-        place = cpu if device is None else device_class(device)
-        offset = 0 if storage_offset is None else storage_offset
-        result = shell(tuple(size), strides, dtype or get_default_dtype(), place, offset)
-        assert result._unusual is not None
-        result._unusual.layout = layout
-        result = recast(result, cls)
-        if requires_grad:
-            result._requires_grad = True
-        return result
+        return make_wrapper(cls, size, *args, **options)
 
     def as_subclass(self, cls: type) -> Any:
         """The same tensor seen as an instance of `cls`: a view that gradients pass through."""

@@ -6,6 +6,7 @@ both read the same.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from rushlight.nn.homes import HOME_OF
@@ -40,3 +41,12 @@ def package_name(module: str, name: str) -> str:
     if module == "rushlight" or module.startswith("rushlight."):
         module = f"torch{module.removeprefix('rushlight')}"
     return f"__torch__.{module}"
+
+
+def is_named_tuple(cls: Any) -> bool:
+    return (
+        inspect.isclass(cls)
+        and issubclass(cls, tuple)
+        and hasattr(cls, "_fields")
+        and hasattr(cls, "_make")
+    )

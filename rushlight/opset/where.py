@@ -83,7 +83,10 @@ OPS: dict[str, str] = {
         arange bartlett_window blackman_window eye hamming_window hann_window kaiser_window linspace
         logspace range scalar_tensor vander
     """,
-    "creation.symsizes": "sym_numel sym_size sym_storage_offset sym_stride",
+    "creation.symsizes": """
+        dim is_contiguous is_non_overlapping_and_dense is_strides_like_format numel size stride
+        sym_numel sym_size sym_storage_offset sym_stride
+    """,
     "fourier.fourier": """
         _fft_c2c _fft_c2r _fft_r2c fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift fft_hfft
         fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ifftshift fft_ihfft fft_ihfft2
@@ -363,6 +366,7 @@ OPS: dict[str, str] = {
 }
 # Modules with ops of other namespaces than aten.
 NAMESPACES: dict[str, str] = {
+    "creation.symsizes": "prim",
     "indexing.scatter": "rushlight",
     "other.profiling": "profiler",
     "pointwise.fakequant": "rushlight",

@@ -344,3 +344,111 @@ def dict_of_two_keys(n: int):
 @refused
 def multidimensional_list(x: List[int]):
     return x[0, 1]
+
+
+@refused
+def attribute_of_plain_tuple(x: Tuple[str, int]) -> bool:
+    return hasattr(x, "first")
+
+
+@refused
+def default_attribute_of_plain_tuple(x: Tuple[str, int]) -> int:
+    return getattr(x, "first", 2)
+
+
+@refused
+def attribute_by_variable(x, name: str):
+    return hasattr(x, name)
+
+
+@refused
+def number_as_object():
+    c = 1
+    return c.add(1)
+
+
+@refused
+def list_for_number():
+    b: int = [2, 3]
+    return b
+
+
+@refused
+def list_for_optional_number():
+    b: Optional[int] = [1]
+    return b
+
+
+@refused
+def list_for_union_of_others():
+    b: Union[int, str] = [1]
+    return b
+
+
+@refused
+def list_of_other_elements():
+    b: List[str] = [2, 3.5]
+    return b
+
+
+@refused
+def list_collected_for_number():
+    b: int = [x for x in [1, 2]]
+    return b
+
+
+@refused
+def list_collected_of_others():
+    b: List[str] = [x for x in [1, 2]]
+    return b
+
+
+@refused
+def list_as_result_that_is_a_number() -> int:
+    return [1, 2]
+
+
+@refused
+def dict_for_number():
+    b: int = {"a": 1}
+    return b
+
+
+@refused
+def empty_dict_for_number():
+    b: int = {}
+    return b
+
+
+@refused
+def dict_with_keys_of_another_type():
+    b: Dict[int, str] = {"a": "b"}
+    return b
+
+
+@refused
+def dict_of_unlike_keys():
+    keys = [1, "foo"]
+    values = ["foo", "bar"]
+    b: Dict[int, str] = dict(zip(keys, values))
+    return b
+
+
+@refused
+def future_without_a_type(x: torch.jit.Future):
+    return x.wait()
+
+
+def no_number(x: int) -> int:
+    return "a"
+
+
+@refused
+def error_in_assigned_call(x: int):
+    y = no_number(x)
+    return y
+
+
+@refused
+def dict_of_what_has_no_type(x: Dict[str, set]):
+    return x

@@ -210,7 +210,11 @@ def overloads(kind: str) -> list[Operator]:
         count = 0
     known = KNOWN.get(kind)
     if known is None or known[0] != count:
-        found = [of_record(op, kind) for op in records_of(kind)] + GRAPH_ONLY.get(kind, [])
+        own = GRAPH_ONLY.get(kind, [])
+        names = {operator.source.overload_name for operator in own}
+        # Where graphs say themselves what an operator does, they run that.
+        records = [op for op in records_of(kind) if op._schema.overload_name not in names]
+        found = [of_record(op, kind) for op in records] + own
         known = KNOWN[kind] = (count, ordered(kind, found))
     return known[1]
 

@@ -449,6 +449,11 @@ class ListType(OneOf):
     __slots__ = ()
     word = "List"
 
+    def __init__(self, element: Type) -> None:
+        if element is None:
+            raise RuntimeError("Can not create ListType with None type")
+        super().__init__(element)
+
     def str(self) -> Text:
         return f"{self.element.str()}[]"
 

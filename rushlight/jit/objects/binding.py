@@ -11,6 +11,10 @@ from rushlight.jit.ir.binding import type_name
 from rushlight.jit.ir.constants import SINGLE_LETTERS, enumerated
 from rushlight.jit.ir.schemas import Argument, FunctionSchema
 from rushlight.jit.ir.types import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
     ClassType,
     DictType,
     EnumType,
@@ -22,6 +26,7 @@ from rushlight.jit.ir.types import (
     Type,
     UnionType,
 )
+from rushlight.jit.naming import is_named_tuple
 from rushlight.jit.unit import Instance
 
 
@@ -91,10 +96,18 @@ def cast_argument(schema: FunctionSchema, argument: Argument, value: Any, place:
             )
         raise RuntimeError(
             f"{schema.name}() Expected a value of type '{type_name(argument.type)}' for "
-            f"argument '{argument.name}' but instead found type '{type(value).__name__}'.\n"
+            f"argument '{argument.name}' but instead found type '{shown_class(value)}'.\n"
             f"{inferred}Position: {place}\nValue: {value!r}\nDeclaration: {schema}\n"
             f"{reason.label}: {reason}"
         ) from None
+
+
+def shown_class(value: Any) -> str:
+    """The class of a value as errors name it: two classes of named tuples may share a name."""
+    cls = type(value)
+    if not is_named_tuple(cls):
+        return str(cls.__name__)
+    return f"{cls.__name__} (aka NamedTuple({', '.join(cls._fields)}))"
 
 
 def cast_value(value: Any, type_: Type) -> Any:
@@ -104,6 +117,19 @@ def cast_value(value: Any, type_: Type) -> Any:
         return cast(value, type_)
     simple = SIMPLE.get(type_.kind())
     return value if simple is None else simple(value)
+
+
+def cast_result(value: Any, type_: Type) -> Any:
+    """What a function that stays Python returns, as the type that it says."""
+    if isinstance(value, Tensor) and isinstance(type_, TensorType):
+        return value
+    try:
+        return cast_value(value, type_)
+    except CannotCast as reason:
+        raise RuntimeError(
+            f" expected value of type {type_.str()} for return value but instead got value of type "
+            f"{type(value).__name__}.\nValue: {value!r}\n{reason.label}: {reason}"
+        ) from None
 
 
 def unable(value: Any, type_: str = "") -> CannotCast:
@@ -182,6 +208,8 @@ def cast_union(value: Any, type_: UnionType) -> Any:
     if own is not None and own[1] in type_.members:
         return value
     for member in type_.members if own is None else ():
+        if member in NUMBERS and not isinstance(value, float):
+            continue
         try:
             return cast_value(value, member)
         except CannotCast:
@@ -255,6 +283,9 @@ def cast_enum(value: Any, type_: EnumType) -> Any:
     return value if type_.cls is None else type_.cls[value.name]
 
 
+# What a Union takes for one of these has to be one.
+NUMBERS = (INT, FLOAT, COMPLEX, BOOL)
+
 CASTS: dict[type[Type], Callable[..., Any]] = {
     TensorType: cast_tensor,
     TupleType: cast_tuple,
@@ -274,36 +305,35 @@ def cast_int(value: Any) -> Any:
     number = enumerated(value)
     if number is not None:
         return number
-    if isinstance(value, bool | float | str) or not hasattr(value, "__index__"):
-        if isinstance(value, bool):
-            return int(value)
+    # torch: of floats only Python's are refused.
+    is_number = hasattr(value, "__int__") or hasattr(value, "__index__")
+    if isinstance(value, float) or not is_number:
         raise unable(value)
-    return value.__index__()
+    return converted(int, value)
 
 
 def cast_float(value: Any) -> Any:
     if isinstance(value, int | float):
         return float(value)
-    if isinstance(value, Tensor) or not hasattr(value, "__float__"):
+    if not hasattr(value, "__float__"):
         raise unable(value)
-    return float(value)
+    return converted(float, value)
 
 
 def cast_bool(value: Any) -> Any:
     if isinstance(value, bool):
         return value
-    raise unable(value)
-
-
-def cast_listed_float(value: Any) -> Any:
-    return float(value) if isinstance(value, Tensor) else cast_float(value)
-
-
-def cast_listed_bool(value: Any) -> Any:
-    # torch: only lists ask what is true.
-    if isinstance(value, str | bytes) or not (value is None or hasattr(value, "__bool__")):
+    if value is not None and not hasattr(value, "__bool__"):
         raise unable(value)
-    return bool(value)
+    return converted(bool, value)
+
+
+def converted(kind: type, value: Any) -> Any:
+    """A number of a Python class, of what can be taken for one: of a tensor its only element."""
+    try:
+        return kind(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        raise unable(value) from None
 
 
 def cast_str(value: Any) -> Any:
@@ -321,7 +351,9 @@ def cast_number(value: Any) -> Any:
 def cast_complex(value: Any) -> Any:
     if isinstance(value, int | float | complex):
         return complex(value)
-    raise unable(value)
+    if isinstance(value, str) or not (hasattr(value, "__complex__") or hasattr(value, "__float__")):
+        raise unable(value)
+    return converted(complex, value)
 
 
 def cast_none(value: Any) -> Any:
@@ -340,8 +372,8 @@ def cast_device(value: Any) -> Any:
 
 IN_LISTS: dict[str, Callable[[Any], Any]] = {
     "IntType": cast_int,
-    "FloatType": cast_listed_float,
-    "BoolType": cast_listed_bool,
+    "FloatType": cast_float,
+    "BoolType": cast_bool,
 }
 
 SIMPLE: dict[str, Callable[[Any], Any]] = {

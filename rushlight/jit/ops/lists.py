@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.operators import graph_op, graph_text
+from rushlight.jit.ir.types import BOOL, ClassType
 from rushlight.jit.ops.comparison import same_tensor
 from rushlight.jit.ops.texts import value_text
 
@@ -124,19 +125,36 @@ def count(self: list[Any], el: Any) -> int:
 
 def sort_key(values: list[Any]) -> Any:
     """Objects are compared by their `__lt__`, also in tuples; tensors by their one element."""
-    if not values or not holds_object(values[0]):
+    classes = classes_within(values[0]) if values else []
+    for cls in classes:
+        check_ordered(cls)
+    if not classes:
         return None
     from functools import cmp_to_key
 
     return cmp_to_key(lambda a, b: -1 if is_less(a, b) else int(is_less(b, a)))
 
 
-def holds_object(value: Any) -> bool:
+def classes_within(value: Any) -> list[ClassType]:
+    """The classes of the objects that a value is or consists of."""
     from rushlight.jit.unit import Instance
 
     if isinstance(value, tuple | list):
-        return any([holds_object(item) for item in value])
-    return isinstance(value, Instance)
+        return [cls for item in value for cls in classes_within(item)]
+    return [value.type] if isinstance(value, Instance) else []
+
+
+def check_ordered(cls: ClassType) -> None:
+    """Refuses to sort objects of a class that does not compare them."""
+    less = cls.methods.get("__lt__")
+    if less is not None:
+        others = [argument.type for argument in less.schema.arguments[1:]]
+        if others == [cls] and [each.type for each in less.schema.returns] == [BOOL]:
+            return
+    raise RuntimeError(
+        f"To sort a list of {cls.dotted} it must define a __lt__ method with two inputs of type "
+        f"{cls.dotted} that returns a bool"
+    )
 
 
 def is_less(a: Any, b: Any) -> bool:

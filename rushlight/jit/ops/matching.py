@@ -454,10 +454,11 @@ def fail_unknown(kind: str, source: SourceRange) -> NoReturn:
 
 
 def binds_self(schema: FunctionSchema, type_: Type) -> bool:
-    """Whether a value of the type can be the first argument: whether it has the method."""
-    if not schema.arguments:
+    """Whether a value of the type can be the argument `self`: whether it has the method."""
+    place = next((at for at, each in enumerate(schema.arguments) if each.name == "self"), None)
+    if place is None:
         return False
-    formal = schema.arguments[0].type
+    formal = schema.arguments[place].type
     bindings: Bindings = {}
     if bind(formal, type_, bindings):
         return False

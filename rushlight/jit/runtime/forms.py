@@ -288,8 +288,13 @@ def call_method(thing: Any, name: str, *args: Any) -> Any:
 def write_python(w: Writer, node: Node) -> None:
     assert node.python is not None
     is_inplace = "inplace" in node._attributes and bool(node.read("i", "inplace"))
-    call = bind_python(node.python, is_inplace)
-    w.assign(node, f"{w.bind(node.python.name, call)}({listed(w, node)})")
+    text = f"{w.bind(node.python.name, bind_python(node.python, is_inplace))}({listed(w, node)})"
+    if not node.python.is_function_class:
+        from rushlight.jit.objects.binding import cast_result
+
+        declared = w.bind("declared", node.output().type())
+        text = f"{w.bind('cast_result', cast_result)}({text}, {declared})"
+    w.assign(node, text)
 
 
 @form("prim::fork")

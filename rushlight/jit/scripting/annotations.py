@@ -17,6 +17,7 @@ from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
 from rushlight.core.rng import Generator
 from rushlight.core.tensor import Tensor
+from rushlight.futures import Future
 from rushlight.jit.ir import schemas
 from rushlight.jit.ir.relations import union
 from rushlight.jit.ir.types import (
@@ -38,7 +39,7 @@ from rushlight.jit.ir.types import (
     TupleType,
     Type,
 )
-from rushlight.jit.naming import qualified_name
+from rushlight.jit.naming import is_named_tuple, qualified_name
 
 # Classes of Python, and what schemas call the types that they stand for; enumerations are ints.
 WORDS: dict[Any, str] = {
@@ -73,11 +74,16 @@ BARE = {
     dict: ("dict", "dict[int, int]"),
     typing.Optional: ("Optional", "Optional[int]"),
     typing.Union: ("Union", "Union[int, float]"),
+    Future: ("Future", "Future[int]"),
 }
 
 
 class UnknownAnnotation(Exception):
     """An annotation that names no type."""
+
+
+class UnknownPart(UnknownAnnotation):
+    """A part of an annotation that names no type."""
 
 
 class BroadcastingList:
@@ -95,6 +101,8 @@ class BroadcastingList:
         raise TypeError("BroadcastingList is an annotation")
 
 
+KNOWN_NAMES |= {f"BroadcastingList{size}": BroadcastingList(size) for size in range(1, 7)}
+
 FORWARD = getattr(typing, "ForwardRef", str)
 
 
@@ -109,7 +117,12 @@ def type_from_annotation(
     """
 
     def convert(part: Any) -> Type:
-        return type_from_annotation(part, evaluate, compile_class)
+        try:
+            return type_from_annotation(part, evaluate, compile_class)
+        except UnknownPart:
+            raise
+        except UnknownAnnotation:
+            raise UnknownPart(f"'{part}'") from None
 
     try:
         known = SIMPLE.get(annotation)
@@ -201,16 +214,9 @@ def check_type(annotation: Any) -> Type | None:
 # -- named tuples and enumerations -----------------------------------------------------------------
 
 
-def is_named_tuple(cls: Any) -> bool:
-    return (
-        inspect.isclass(cls)
-        and issubclass(cls, tuple)
-        and hasattr(cls, "_fields")
-        and hasattr(cls, "_make")
-    )
-
-
 NAMED: dict[Any, TupleType] = {}
+# A name stands for one type in graphs and files.
+NAMED_TYPES: dict[str, TupleType] = {}
 
 
 def named_tuple_type(
@@ -231,14 +237,18 @@ def named_tuple_type(
         def look_up(text: str) -> Any:
             return eval(text, {**KNOWN_NAMES, **names})
 
-        items = [
-            type_from_annotation(hints[name], evaluate or look_up, compile_class)
-            if name in hints
-            else TENSOR
-            for name in cls._fields
-        ]
+        items = []
+        for name in cls._fields:
+            hint = hints.get(name, Tensor)
+            try:
+                items.append(type_from_annotation(hint, evaluate or look_up, compile_class))
+            except (UnknownAnnotation, NameError, KeyError):
+                raise UnknownPart(f"'{hint}' in NamedTuple {cls.__name__}") from None
         defaults = tuple(getattr(cls, "_field_defaults", {}).values())
-        found = NAMED[cls] = TupleType(items, qualified_name(cls), cls._fields, defaults)
+        found = TupleType(items, qualified_name(cls), cls._fields, defaults)
+        if NAMED_TYPES.setdefault(found.name, found) != found:
+            raise RuntimeError(f"Can't redefine NamedTuple: {found.name}")
+        NAMED[cls] = found
     return found
 
 

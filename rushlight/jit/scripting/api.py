@@ -58,10 +58,12 @@ def script(
         )
     if isinstance(obj, ScriptModule | ScriptFunction):
         return obj
+    if not inspect.isclass(obj):
+        obj = prepared(obj, {})
     if isinstance(obj, Module):
         from rushlight.jit.scripting.recursive import script_module
 
-        return script_module(prepared(obj, {}))
+        return script_module(obj)
     if isinstance(obj, list | dict):
         from rushlight.jit.objects.containers import ScriptDict, ScriptList
 
@@ -81,19 +83,31 @@ def script(
 
 
 def prepared(module: Any, done: dict[int, Any]) -> Any:
-    """A module, and all below it, as their `__prepare_scriptable__` wants them compiled."""
+    """An object, and all modules below it, as `__prepare_scriptable__` wants them compiled."""
     from rushlight.jit.objects.modules import ScriptModule
+    from rushlight.nn.module import Module
 
     if module is None or isinstance(module, ScriptModule):
         return module
     found = done.get(id(module))
     if found is None:
+        if isinstance(module, Module):
+            check_initialised(module)
         prepare = getattr(module, "__prepare_scriptable__", None)
         found = done[id(module)] = module if prepare is None else prepare()
-        children = found._modules
+        children = found._modules if isinstance(found, Module) else {}
         for name, child in children.items():
             children[name] = prepared(child, done)
     return found
+
+
+def check_initialised(module: Any) -> None:
+    if "_modules" not in vars(module):
+        cls = type(module)
+        raise RuntimeError(
+            f"'{cls.__module__}.{cls.__name__}' has not been initialized, did you forget to call "
+            "'super()'?"
+        )
 
 
 def script_function(function: Any) -> Any:

@@ -18,11 +18,12 @@ from rushlight.jit.ir.types import (
     OptionalType,
     StringType,
     Type,
+    UnionType,
 )
 from rushlight.jit.scripting.base import MAX_INT
 from rushlight.jit.scripting.closures import ClosureValue, take_out
 from rushlight.jit.scripting.indexing import Indexing
-from rushlight.jit.scripting.sources import fail_at
+from rushlight.jit.scripting.sources import current_call, fail_at, set_current_call
 from rushlight.jit.scripting.values import (
     Arg,
     ClassNew,
@@ -55,9 +56,10 @@ class Calls(Indexing):
         if isinstance(callee, ClassNew):
             # The argument is the class again.
             return callee.call(self.place(node.func), self, [], {}, binders)
+        noted = current_call()
         args = self.args_of(node.args)
         kwargs = self.kwargs_of(node.keywords)
-        self.note_call(node)
+        set_current_call(noted)
         return callee.call(self.place(node.func), self, args, kwargs, binders)
 
     def to_list(self, node: ast.Call, callee: ToList, hint: Type | None) -> Sugared:
@@ -226,6 +228,12 @@ class Calls(Indexing):
 
     def check_dict_type(self, type_: Type, hint: Type | None, place: SourceRange) -> None:
         """Refuses a dict of other keys or values than its annotation says."""
+        if isinstance(type_, DictType) and isinstance(type_.key, UnionType):
+            fail_at(
+                place,
+                "Dicts may only contain homogeneous keys, but the type of the first generated key "
+                f"was {type_.key.annotation_str}",
+            )
         if not isinstance(hint, DictType) or not isinstance(type_, DictType):
             return
         for word, own, wanted in (

@@ -234,7 +234,7 @@ class Conditions(EmitterBase):
         place = self.place(node.args[0])
         name = node.args[1]
         if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
-            fail_at(self.place(node), "hasattr's second argument must be a string literal")
+            fail_at(self.place(name), "hasattr's second argument must be a string literal")
         known = self.sugared(node.args[0]).has_attr(place, self, name.value)
         return Condition(self.constant(known, place), known=known)
 

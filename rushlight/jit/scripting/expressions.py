@@ -12,10 +12,14 @@ from rushlight.jit.ir.types import (
     ANY,
     STR,
     TENSOR,
+    AnyListType,
+    AnyType,
     DictType,
     ListType,
     TupleType,
     Type,
+    UnionType,
+    VarType,
 )
 from rushlight.jit.passes.folding import computed
 from rushlight.jit.scripting.calls import Calls
@@ -151,25 +155,20 @@ class Expressions(Calls):
     def list_literal(self, node: ast.List, hint: Type | None) -> Value:
         values = [arg.value for arg in self.args_of(node.elts)]
         place = self.place(node)
-        wanted = hinted(hint, ListType)
+        wanted = hinted(hint, ListType, place)
         element: Type = TENSOR
-        if isinstance(wanted, ListType):
-            element = wanted.element
-            values = [self.convert(place, element, value) for value in values]
-            for value in values:
-                if not value.type().isSubtypeOf(element):
-                    fail_at(
-                        place,
-                        f"List type annotation `{wanted.annotation_str}` did not match the types "
-                        "of the given list elements",
-                    )
-        elif values:
+        if values:
             element = unify_all([value.type() for value in values], make_union=True)
+        if isinstance(wanted, ListType):
+            values = [self.convert(place, wanted.element, value) for value in values]
+            for value in values:
+                check_element(value, wanted, element, place)
+            element = wanted.element
         return self.make_list(element, values, place)
 
     def dict_literal(self, node: ast.Dict, hint: Type | None) -> Value:
         place = self.place(node)
-        wanted = hinted(hint, DictType)
+        wanted = hinted(hint, DictType, place)
         keys = [self.expr(key) for key in node.keys if key is not None]
         values = [self.expr(value) for value in node.values]
         key_type: Type = STR
@@ -181,7 +180,16 @@ class Expressions(Calls):
             value_type = unify_all([value.type() for value in values], make_union=True)
         values = [self.convert(place, value_type, value) for value in values]
         for key, key_node in zip(keys, node.keys):
-            if not key.type().isSubtypeOf(key_type) and key_node is not None:
+            if key.type().isSubtypeOf(key_type):
+                continue
+            if wanted is not None:
+                found = key.type().annotation_str
+                fail_at(
+                    place,
+                    f"Type annotation was inferred to be {wanted.annotation_str}but the type of "
+                    f"keys given by the dict literal is {found}",
+                )
+            if key_node is not None:
                 fail_at(
                     self.place(key_node),
                     "Dict keys must contain only a single type. Expected: "
@@ -233,7 +241,7 @@ class Expressions(Calls):
     ) -> Value:
         made = self.graph.insertNode(self.graph.create("prim::ListConstruct"))
         result = made.output().setType(ListType(TENSOR))
-        wanted = hinted(hint, ListType)
+        wanted = hinted(hint, ListType, place)
         if isinstance(wanted, ListType):
             result.setType(wanted)
         is_typed = isinstance(wanted, ListType)
@@ -246,12 +254,7 @@ class Expressions(Calls):
                 is_typed = True
             type_ = result.type()
             assert isinstance(type_, ListType)
-            if not value.type().isSubtypeOf(type_.element):
-                fail_at(
-                    place,
-                    f"List type annotation `{type_.annotation_str}` did not match the types of the "
-                    "given list elements",
-                )
+            check_element(value, type_, value.type(), place)
             self.builtin(place, "aten::append", [result, value])
 
         self.for_each(targets, iterable, place, body)
@@ -288,7 +291,7 @@ class Expressions(Calls):
     ) -> Value:
         made = self.graph.insertNode(self.graph.create("prim::DictConstruct"))
         result = made.output().setType(DictType(STR, TENSOR))
-        wanted = hinted(hint, DictType)
+        wanted = hinted(hint, DictType, place)
         if isinstance(wanted, DictType):
             result.setType(wanted)
         is_typed = isinstance(wanted, DictType)
@@ -306,9 +309,25 @@ class Expressions(Calls):
         return result
 
 
-def hinted(hint: Type | None, wanted: type[Type]) -> Type | None:
-    """The part of a type asked for that is a list, or a dict; None where none is."""
-    if hint is None:
+def hinted(hint: Type | None, wanted: type[Type], place: SourceRange) -> Type | None:
+    """The part of a type asked for that is a list, or a dict; None where that may be anything."""
+    if hint is None or isinstance(hint, AnyType | AnyListType | VarType):
         return None
     found = [part for part in alternatives(hint) if isinstance(part, wanted)]
+    if not found:
+        word = "List" if wanted is ListType else "Dict"
+        asked = f"annotation of type {word} but"
+        if isinstance(hint, UnionType):
+            asked = f"Union type annotation with an inner {word} type, but"
+        fail_at(place, f"Expected an {asked} got {hint.annotation_str}")
     return found[0] if len(found) == 1 else None
+
+
+def check_element(value: Value, wanted: ListType, unified: Type, place: SourceRange) -> None:
+    """Refuses an item that an annotation of its list does not allow."""
+    if not value.type().isSubtypeOf(wanted.element):
+        fail_at(
+            place,
+            f"List type annotation `{wanted.annotation_str}` did not match the types of the given "
+            f"list elements, which were unified to {unified.annotation_str}",
+        )

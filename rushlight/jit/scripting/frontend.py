@@ -55,8 +55,8 @@ class Parsed:
     defaults: dict[str, Any] = field(default_factory=dict)
 
 
-def parse_function(function: Any) -> Parsed:
-    """The checked tree of a Python function."""
+def parse_function(function: Any, owner: type | None = None) -> Parsed:
+    """The checked tree of a Python function; errors name the class that it is a method of."""
     source = source_of(function)
     tree = parse_text(source)
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
@@ -70,7 +70,8 @@ def parse_function(function: Any) -> Parsed:
         for name, parameter in inspect.signature(function).parameters.items()
         if parameter.default is not inspect.Parameter.empty
     }
-    return Parsed(node, source, function.__name__, defaults)
+    name = function.__name__ if owner is None else f"{owner.__name__}.{function.__name__}"
+    return Parsed(node, source, name, defaults)
 
 
 def parse_text(source: SourceText) -> ast.Module:

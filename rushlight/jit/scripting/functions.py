@@ -22,7 +22,13 @@ from rushlight.jit.scripting.cleanup import clean_up
 from rushlight.jit.scripting.emitter import Emitter, all_arguments
 from rushlight.jit.scripting.frontend import Parsed, parse_function
 from rushlight.jit.scripting.resolving import Resolver, resolver_of
-from rushlight.jit.scripting.sources import NotSupportedError, SourceText, compiling, fail_at
+from rushlight.jit.scripting.sources import (
+    NotSupportedError,
+    SourceText,
+    compiling,
+    fail_at,
+    set_current_call,
+)
 from rushlight.jit.scripting.ssa import convert_to_ssa
 from rushlight.jit.scripting.values import Sugared
 from rushlight.jit.unit import PYTHON_UNIT, CompilationUnit, Function
@@ -170,6 +176,7 @@ def define_function(
 ) -> None:
     """Compiles a body: fills the function's graph and schema."""
     with compiling(parsed.name):
+        set_current_call(lambda: parsed.source.range_of(parsed.node))
         arguments, declared = signature(parsed, resolver, self_type)
         if isinstance(self_type, ClassType) and function.short_name == "__setstate__":
             arguments = with_state_type(arguments, parsed, self_type)

@@ -76,7 +76,8 @@ class Concrete:
         function = self.python_function(name)
         if function is None:
             return None
-        return self.add_method(name, parse_function(function), resolver_of(function))
+        parsed = parse_function(function, self.python_class)
+        return self.add_method(name, parsed, resolver_of(function))
 
     def python_function(self, name: str) -> Any:
         """The Python function of a method, as it is compiled."""
@@ -145,7 +146,8 @@ class Concrete:
             if function.__module__.startswith(("rushlight.", "torch.")):
                 return
             method = f"__{name}_{word}"
-            made.append(self.add_method(method, parse_function(function), resolver_of(function)))
+            parsed = parse_function(function, self.python_class)
+            made.append(self.add_method(method, parsed, resolver_of(function)))
         if made[0] is not None:
             self.type.properties[name] = (made[0], made[1])
 

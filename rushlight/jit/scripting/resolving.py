@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
 from rushlight.jit import awaits
+from rushlight.jit.ir.highlight import highlighted
 from rushlight.jit.ir.operators import overloads
 from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.types import (
@@ -34,17 +35,18 @@ from rushlight.jit.ir.types import (
     ClassType,
     Type,
 )
+from rushlight.jit.naming import is_named_tuple
 from rushlight.jit.scripting.annotations import (
     KNOWN_NAMES,
     BroadcastingList,
     UnknownAnnotation,
+    UnknownPart,
     check_type,
     enum_type,
-    is_named_tuple,
     named_tuple_type,
     type_from_annotation,
 )
-from rushlight.jit.scripting.sources import SourceText, fail_at
+from rushlight.jit.scripting.sources import SourceText, fail_at, source_of
 from rushlight.jit.scripting.values import (
     BuiltinFunction,
     CastValue,
@@ -117,8 +119,10 @@ class Resolver:
         scope: Mapping[str, Any],
         functions: Mapping[str, Any] | None = None,
         local: Mapping[str, Any] | None = None,
+        hints: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self.scope = scope
+        self.hints = hints
         # Functions of the same compilation unit, by short name.
         self.functions = functions or {}
         self.local = local or {}
@@ -181,6 +185,10 @@ class Resolver:
     ) -> Type:
         try:
             return type_from_annotation(found, self.evaluate, compile_class)
+        except UnknownPart as unknown:
+            raise ValueError(
+                f"Unknown type annotation: {unknown} at {highlighted(place)}"
+            ) from None
         except (UnknownAnnotation, NameError):
             fail_at(place, f"Unknown type name '{text}'")
 
@@ -214,7 +222,25 @@ class Names(dict[str, Any]):
         except KeyError:
             if name in ("torch", "math"):
                 return KNOWN_MODULES[name]().module  # type: ignore[attr-defined]
-            return KNOWN_NAMES[name]
+            if name in KNOWN_NAMES:
+                return KNOWN_NAMES[name]
+            return self.resolver.hints()[name]
+
+
+def annotated_names(function: Any) -> dict[str, Any]:
+    """Names that stand as annotations of a function's signature, by what Python has made of them.
+
+    Python has read them where the function was defined: nothing else knows those that are local
+    there.
+    """
+    given = getattr(function, "__annotations__", {})
+    found = {}
+    for node in ast.walk(ast.parse(source_of(function).bare)):
+        if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Name):
+            found[node.annotation.id] = given.get(node.arg, "")
+        if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name):
+            found[node.returns.id] = given.get("return", "")
+    return {name: each for name, each in found.items() if not isinstance(each, str)}
 
 
 def resolver_of(function: Any, local: Mapping[str, Any] | None = None) -> Resolver:
@@ -228,7 +254,7 @@ def resolver_of(function: Any, local: Mapping[str, Any] | None = None) -> Resolv
                 scope[name] = cell.cell_contents
             except ValueError:
                 continue
-    return Resolver(scope, local=local)
+    return Resolver(scope, local=local, hints=cache(partial(annotated_names, function)))
 
 
 # -- objects of Python -----------------------------------------------------------------------------

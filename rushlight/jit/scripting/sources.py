@@ -80,7 +80,11 @@ class SourceText:
             return self.end_of(node.value)
         if isinstance(node, ast.Subscript):
             return self.end_of(node.slice) + 1
+        if isinstance(node, ast.ListComp | ast.DictComp | ast.GeneratorExp):
+            return self.end_of(node.generators[-1].iter)
         parts = [part for part in ast.iter_child_nodes(node) if hasattr(part, "lineno")]
+        if isinstance(node, ast.List | ast.Dict) and not parts:
+            return self.offset(node.lineno, node.col_offset) + 1
         if parts and not isinstance(node, ast.Attribute | ast.Name | ast.arg):
             return max([self.end_of(part) for part in parts])
         return self.offset(node.end_lineno, node.end_col_offset)
@@ -192,6 +196,10 @@ def set_current_call(place: Callable[[], SourceRange]) -> None:
     """Remembers the call that is looked at; its range is only asked for by an error."""
     if CHAIN.calls:
         CHAIN.calls[-1].place = place
+
+
+def current_call() -> Callable[[], SourceRange]:
+    return CHAIN.calls[-1].place if CHAIN.calls else nowhere
 
 
 def chain_text() -> str:

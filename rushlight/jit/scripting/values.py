@@ -252,10 +252,11 @@ class SimpleValue(Sugared):
             return any([name in names for names in known])
         if isinstance(type_, TupleType) and type_.fields:
             return name in type_.fields
+        plain = "but got a normal Tuple" if isinstance(type_, TupleType) else "got"
         fail_at(
             place,
-            f"hasattr's first argument must be an object or NamedTuple, got {type_text(type_)} "
-            "instead",
+            "hasattr's first argument must be a object or NamedTuple, "
+            f"{plain} {type_text(type_)} instead",
         )
 
     def set_attr(self, place: SourceRange, em: Emitter, name: str, value: Value) -> None:
