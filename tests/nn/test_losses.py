@@ -127,3 +127,11 @@ def test_prefixes_of_state_dicts():
     state = nn.Sequential(nn.Linear(1, 1)).state_dict(prefix="module.")
     nn.parallel.consume_prefix_in_state_dict_if_present(state, "module.")
     assert list(state) == ["0.weight", "0.bias"] and "0" in state._metadata
+
+
+def test_soft_margins_have_no_gradient_of_targets():
+    x, target = torch.ones(2), torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="not differentiable with respect to argument 'target'"):
+        torch.nn.functional.soft_margin_loss(x, target)
+    with torch.no_grad():
+        assert torch.nn.functional.soft_margin_loss(x, target).item() > 0

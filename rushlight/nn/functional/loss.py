@@ -8,7 +8,7 @@ from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.base.errors import error
-from rushlight.core.state import PROCESS, active_tracer
+from rushlight.core.state import LOCAL, PROCESS, active_tracer
 from rushlight.opset import functions
 
 __all__ = [
@@ -403,6 +403,11 @@ def soft_margin_loss(
 ) -> Any:
     """log(1 + exp(-target · input))."""
     number = reduction_number(reduction, size_average, reduce)
+    if target.requires_grad and LOCAL.state.grad:
+        raise RuntimeError(
+            "The function 'soft_margin_loss' is not differentiable with respect to argument "
+            "'target'. This input cannot have requires_grad True."
+        )
     return functions.soft_margin_loss(input, target, number)
 
 

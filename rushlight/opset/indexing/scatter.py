@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.casting import fill_number
+from rushlight.arrays.casting import held_number
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
@@ -191,7 +191,7 @@ def scatter_places(self: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any,
     if isinstance(src, ndarray):
         src = src[tuple([slice(0, size) for size in index.shape])]
     else:
-        src = np.array(fill_number(src, dtypes.from_numpy(self.dtype)), self.dtype)
+        src = np.array(held_number(src, dtypes.from_numpy(self.dtype)), self.dtype)
     if self.flags.c_contiguous:
         return self.reshape(-1), (flat_positions(self, dim, index),), src
     return self, grid(index.shape, dim, index), src

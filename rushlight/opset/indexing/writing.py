@@ -354,6 +354,11 @@ def has_no_rows(array: Any) -> bool:
     return array.ndim > 1 and not array.size
 
 
+def has_empty_rows(array: Any, dim: int) -> bool:
+    """Whether nothing is written to a row, so that torch looks at no position."""
+    return 0 in array.shape[:dim] or (dim != -1 and 0 in array.shape[dim + 1 :])
+
+
 @index_add.kernel
 def _(xp: Any, self: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
     index = index.reshape(-1)
@@ -449,7 +454,7 @@ def _(self: Any, dim: int, index: Any, source: Any) -> None:
 
 @index_copy.kernel
 def _(xp: Any, self: Any, dim: int, index: Any, source: Any) -> None:
-    if has_no_rows(self) and self.shape[dim]:
+    if has_empty_rows(self, dim):
         return
     dim %= max(self.ndim, 1)
     size = self.shape[dim] if self.ndim else 1
@@ -494,7 +499,7 @@ def check_fill(self: Any, dim: int, index: Any, value: Any) -> None:
 
 
 def fill_rows(xp: Any, self: Any, dim: int, index: Any, value: Any) -> None:
-    if has_no_rows(self) and self.shape[dim]:
+    if has_empty_rows(self, dim):
         return
     if isinstance(value, ndarray):
         value = value.item()

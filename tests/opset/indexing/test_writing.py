@@ -246,3 +246,4 @@ def test_rows_that_are_not_there_are_refused_in_empty_tensors_too():
         with pytest.raises(IndexError, match="out of bounds"):
             x.index_copy(dim, torch.tensor([0]), source)
     assert torch.zeros(3, 0).index_fill(0, torch.tensor([1]), 1).shape == (3, 0)
+    assert torch.zeros(0, 0).index_fill(-1, torch.tensor([0]), 1).shape == (0, 0)
