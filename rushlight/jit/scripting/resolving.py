@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
 from rushlight.jit import awaits
+from rushlight.jit.ir.highlight import highlighted
 from rushlight.jit.ir.operators import overloads
 from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.types import (
@@ -45,7 +46,7 @@ from rushlight.jit.scripting.annotations import (
     named_tuple_type,
     type_from_annotation,
 )
-from rushlight.jit.scripting.sources import SourceText, fail_at, highlighted, source_of
+from rushlight.jit.scripting.sources import SourceText, fail_at, source_of
 from rushlight.jit.scripting.values import (
     BuiltinFunction,
     CastValue,
