@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.aot.metadata import Facts, InputFacts, OutputKind
+from rushlight.aot.subclasses import flatten
 from rushlight.aot.wrappers import Task, Wrapper, guard_failed
 from rushlight.base.errors import error
 from rushlight.core import geometry
@@ -32,6 +33,7 @@ __all__ = [
     "check_late_writes",
     "check_quiet_moves",
     "overlap",
+    "strided_view",
     "take_geometry",
     "view_of",
     "views_stay_valid",
@@ -157,6 +159,9 @@ class Member:
     offset: Any
     dtype: Any
     requires_grad: bool
+    # Whether its numbers are conjugated, and negated, when they are read.
+    conj: bool = False
+    neg: bool = False
 
 
 @dataclass
@@ -348,14 +353,36 @@ def loses_base(entry: InputFacts) -> bool:
 
 def member_of(fake: Tensor, place: int) -> Member:
     return Member(
-        place, sizes_of(fake), strides_of(fake), fake._offset, fake._dtype, fake.requires_grad
-    )
+        place, sizes_of(fake), strides_of(fake), fake._offset, fake._dtype, fake.requires_grad,
+        fake.is_conj(), fake.is_neg(),
+    )  # fmt: skip
 
 
 def view_of(base: Tensor, member: Member) -> Any:
-    source = base if base._dtype is member.dtype else base.view(member.dtype)
-    made = source.as_strided(member.size, member.stride, member.offset)
+    made = strided_view(
+        base, member.size, member.stride, member.offset, member.dtype, member.conj, member.neg
+    )
     return made if made.requires_grad == member.requires_grad else made.detach()
+
+
+def strided_view(
+    base: Any, sizes: Any, strides: Any, offset: Any, dtype: Any, conj: bool, neg: bool
+) -> Any:
+    """A view by strides in elements of another dtype, whose numbers are read in another way."""
+    if dtype is base._dtype:
+        made = base.as_strided(sizes, strides, offset)
+    elif dtype.is_complex and dtype.to_real() is base._dtype:
+        pairs = base.as_strided((*sizes, 2), (*[2 * step for step in strides], 1), 2 * offset)
+        made = functions.view_as_complex(pairs)
+    elif base.is_complex() and base._dtype.to_real() is dtype:
+        plain = functions.view_as_real(base.conj() if base.is_conj() else base)
+        made = plain.as_strided(sizes, strides, offset)
+    else:
+        made = base.view(dtype).as_strided(sizes, strides, offset)
+    part = next(iter(flatten(made)))
+    if part.is_conj() is not conj:
+        made = made.conj()
+    return made if part.is_neg() is neg else made._neg_view()
 
 
 def base_of(views: Sequence[Tensor]) -> Any:

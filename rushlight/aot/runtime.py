@@ -17,6 +17,7 @@ from rushlight.aot.arguments import (
     Bases,
     Member,
     overlap,
+    strided_view,
     take_geometry,
     view_of,
     views_stay_valid,
@@ -44,7 +45,6 @@ from rushlight.core.node import SavedTensor, new_saved
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.fx.graph_module import GraphModule, boxed_forward, has_hooks, report_error
-from rushlight.opset import functions
 from rushlight.symbolic.numbers import IntLike
 
 __all__ = ["Boxed", "Epilogue", "TrainingRun", "boxed", "make_boxed_func", "unrecorded"]
@@ -766,23 +766,10 @@ def rebuild(
 
 
 def strided_like(base: Any, graph_output: Tensor) -> Any:
-    """The view of `base` by the strides of a graph's output, in the elements that this has."""
-    sizes, strides = sizes_of(graph_output), strides_of(graph_output)
-    offset, dtype = graph_output.storage_offset(), graph_output._dtype
-    if dtype is base._dtype:
-        made = base.as_strided(sizes, strides, offset)
-    elif dtype.is_complex and dtype.to_real() is base._dtype:
-        steps = (*[2 * step for step in strides], 1)
-        made = functions.view_as_complex(base.as_strided((*sizes, 2), steps, 2 * offset))
-    elif base.is_complex() and base._dtype.to_real() is dtype:
-        made = functions.view_as_real(base.conj() if base.is_conj() else base)
-        made = made.as_strided(sizes, strides, offset)
-    else:
-        made = base.view(dtype).as_strided(sizes, strides, offset)
-    wanted, found = next(iter(flatten(graph_output))), next(iter(flatten(made)))
-    if wanted.is_conj() is not found.is_conj():
-        made = made.conj()
-    return made if wanted.is_neg() is found.is_neg() else made._neg_view()
+    """The view of `base` by the strides of a graph's output, as this reads its elements."""
+    geometry = sizes_of(graph_output), strides_of(graph_output), graph_output.storage_offset()
+    part = next(iter(flatten(graph_output)))
+    return strided_view(base, *geometry, graph_output._dtype, part.is_conj(), part.is_neg())
 
 
 def replayed(

@@ -12,23 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.base.config import config
+
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-__all__ = ["ALIGNMENT", "aligned_bytes", "borrowed", "empty", "give_back", "release"]
+__all__ = [
+    "ALIGNMENT", "aligned_bytes", "borrowed", "empty", "give_back", "release", "statistics",
+]  # fmt: skip
 
 ALIGNMENT = 64
 # Smaller buffers come as fast from NumPy.
 LARGE = 1 << 16
-# The most that is kept, in bytes, and how many of one size a request looks at.
-MOST_BYTES = 1 << 29
+# How many of one size a request looks at.
 LOOKS = 64
 
 KEPT: dict[int, list[Any]] = {}
 # Memory to borrow: one for each thread that computes at the same time.
 SPARE: list[Any] = []
 MOST_SPARE = 4
+MOST_SPARE_BYTES = 1 << 25
 kept_bytes = 0
+# How often memory for a large result was asked for, and how often it had been used before.
+requests = reuses = 0
 
 
 def taken(kept: list[Any]) -> tuple[Any, int, int]:
@@ -55,7 +61,8 @@ def aligned_bytes(nbytes: int) -> Any:
 
 def large_bytes(nbytes: int) -> Any:
     """Memory of this size that nothing else refers to, as (owner, offset)."""
-    global kept_bytes
+    global kept_bytes, requests, reuses
+    requests += 1
     kept = KEPT.get(nbytes)
     if kept is None:
         kept = KEPT[nbytes] = []
@@ -65,13 +72,15 @@ def large_bytes(nbytes: int) -> Any:
         except IndexError:
             break
         if references <= IDLE:
+            reuses += 1
             # The caller's array refers to the owner before anybody sees the list again.
             return owner, offset, kept
         kept.insert(0, (owner, offset))
     owner = np.empty(nbytes + ALIGNMENT, np.uint8)
     offset = -owner.ctypes.data % ALIGNMENT
-    if REUSES and nbytes <= MOST_BYTES // 4:
-        if kept_bytes + nbytes > MOST_BYTES:
+    most = config.kept_memory << 20
+    if REUSES and nbytes <= most // 4:
+        if kept_bytes + nbytes > most:
             KEPT.clear()
             kept_bytes = 0
             kept = KEPT[nbytes] = []
@@ -88,6 +97,19 @@ def release() -> None:
     kept_bytes = 0
 
 
+def statistics() -> dict[str, int]:
+    """Bytes of large results' memory that are kept, and how many of them are in use now; how often
+    such memory was asked for, and how often it had been used before."""
+    used = 0
+    for nbytes, kept in list(KEPT.items()):
+        for _ in range(len(kept)):
+            owner, offset, references = taken(kept)
+            kept.insert(0, (owner, offset))
+            used += nbytes * (references > IDLE)
+    found = {"kept_bytes": kept_bytes, "used_bytes": used}
+    return {**found, "requests": requests, "reuses": reuses}
+
+
 def borrowed(nbytes: int) -> Any:
     """Scratch memory of at least this size, aligned: what was given back last, so that caches still
     have it."""
@@ -100,7 +122,7 @@ def borrowed(nbytes: int) -> Any:
 
 def give_back(memory: Any) -> None:
     """What was borrowed is nobody's any more."""
-    if len(SPARE) < MOST_SPARE and memory.nbytes <= MOST_BYTES // 16:
+    if len(SPARE) < MOST_SPARE and memory.nbytes <= MOST_SPARE_BYTES:
         SPARE.append(memory)
 
 

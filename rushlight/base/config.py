@@ -37,6 +37,7 @@ KNOBS: dict[str, Knob] = {
         "", "What native kernels may use of the CPU: empty for all of it, avx2, or baseline."
     ),
     "eager_native": Knob(True, "Run eager calls on large tensors as native code."),
+    "kept_memory": Knob(512, "How many MiB of large results' memory are kept for later ones."),
     "logs": Knob(
         "",
         "What torch.compile tells: graph_breaks, guards, recompiles, graph_code, kernel, fusion, "
@@ -86,6 +87,7 @@ class Config:
     cache_dir: str
     cpu_level: str
     eager_native: bool
+    kept_memory: int
     logs: str
     show_device: bool
     show_stride: bool

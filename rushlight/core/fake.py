@@ -407,6 +407,8 @@ class FakeTensorMode(Occupant):
         ):
             if base._dtype is tensor._dtype:
                 made = base.as_strided(sizes, strides, offset)
+                made = made if made.is_conj() is tensor.is_conj() else made.conj()
+                made = made if made.is_neg() is tensor.is_neg() else made._neg_view()
             else:
                 made = tensor._view_func(base)
         if tensor._requires_grad and not base.requires_grad and tensor.is_leaf:

@@ -192,7 +192,15 @@ def needs_replay(base: Tensor, view: Tensor) -> bool:
     if type(base).handling_layer == LAYER_FUNCTIONAL:
         traced: Any = base
         return bool(traced.leads_to(view))
+    if base._unusual is not view._unusual and lazy_bits(base) != lazy_bits(view):
+        return True
     return base._dtype is not view._dtype or is_level(base)
+
+
+def lazy_bits(tensor: Tensor) -> tuple[bool, bool]:
+    """Whether a tensor's numbers are conjugated, and negated, when they are read."""
+    unusual = tensor._unusual
+    return (False, False) if unusual is None else (unusual.conj, unusual.neg)
 
 
 def replay(view: ViewInfo, base: Any) -> Any:

@@ -53,10 +53,10 @@ class Held:
         """Give plain attributes that are lifted tensors the values of these."""
         lifted = {id(tensor): name for name, tensor in zip(self.names, self.tensors)}
         for member in self.module.modules():
-            attributes = vars(member)
-            for name, value in list(attributes.items()):
-                if isinstance(value, Tensor) and id(value) in lifted:
-                    attributes[name] = values[lifted[id(value)]]
+            for attributes in tables_of(member):
+                for name, value in list(attributes.items()):
+                    if isinstance(value, Tensor) and id(value) in lifted:
+                        attributes[name] = values[lifted[id(value)]]
 
     @contextmanager
     def placed(self, values: dict[str, Any]) -> Iterator[None]:
@@ -80,15 +80,24 @@ class Held:
             )
 
 
+def tables_of(member: Module) -> list[dict[str, Any]]:
+    """Where a module keeps its attributes: compiled ones have an object beside their dictionary."""
+    attributes = vars(member)
+    instance = getattr(attributes.get("_c"), "instance", None)
+    return [attributes] if instance is None else [attributes, instance.values]
+
+
 def snapshot_attributes(module: Module, placed: list[Any]) -> Callable[[], list[str]]:
     """A function that gives all modules the attributes back that they have now, and says which
     tensors among them were assigned, but for the `placed` ones. Containers get back what they
     hold."""
     own = {id(value) for value in placed}
-    kept = []
-    for path, member in module.named_modules():
-        prefix = f"{path}." if path else ""
-        kept.append((prefix, member, dict(vars(member)), members_of(vars(member), prefix)))
+    kept = [
+        (prefix, member, table, dict(table), members_of(table, prefix))
+        for path, member in module.named_modules()
+        for prefix in (f"{path}." if path else "",)
+        for table in tables_of(member)
+    ]
 
     def is_assigned(before: Any, now: Any) -> bool:
         is_tensor = isinstance(before, Tensor) and isinstance(now, Tensor)
@@ -96,10 +105,11 @@ def snapshot_attributes(module: Module, placed: list[Any]) -> Callable[[], list[
 
     def restore() -> list[str]:
         assigned = []
-        for prefix, member, attributes, contents in kept:
-            now = vars(member)
+        for prefix, member, now, attributes, contents in kept:
             for name, value in now.items():
-                if name not in OWN and is_assigned(attributes.get(name), value):
+                if name in OWN or name in member._parameters or name in member._buffers:
+                    continue
+                if is_assigned(attributes.get(name), value):
                     assigned.append(prefix + name)
             for path, container, content in contents:
                 for key, before, value in common_items(content, container):
@@ -176,7 +186,10 @@ def constant_attributes(module: Module) -> dict[int, tuple[Any, list[str]]]:
     found: dict[int, tuple[Any, list[str]]] = {}
     for path, member in module.named_modules(remove_duplicate=False):
         prefix = f"{path}." if path else ""
-        for name, value in vars(member).items():
-            if isinstance(value, Tensor) and not isinstance(value, Parameter):
-                found.setdefault(id(value), (value, []))[1].append(prefix + name)
+        for table in tables_of(member):
+            for name, value in table.items():
+                if name in member._parameters or name in member._buffers:
+                    continue
+                if isinstance(value, Tensor) and not isinstance(value, Parameter):
+                    found.setdefault(id(value), (value, []))[1].append(prefix + name)
     return found

@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.pytree import TreeSpec, tree_unflatten
+from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor
 from rushlight.export.checks import InputCheck
 from rushlight.export.origins import ROOT_KEY
@@ -109,7 +110,7 @@ class UnflattenedModule(InterpreterModule):
         self.module_call_graph = copy.deepcopy(program.module_call_graph)
         self.flat_args_adapter = flat_args_adapter
         self.dispatchers: list[InterpreterModuleDispatcher] = []
-        Builder(program, self).build()
+        Builder(reading_state(program), self).build()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.flat_args_adapter is not None:
@@ -144,6 +145,39 @@ def unflatten(
     torch.Size([1, 2])
     """
     return UnflattenedModule(module, flat_args_adapter)
+
+
+def reading_state(program: ExportedProgram) -> ExportedProgram:
+    """The program with the state itself where it uses what a write to it returns: modules of the
+    tree read it from where it is, and calls give it to nobody."""
+    source = program.graph
+    kinds = (InputKind.PARAMETER, InputKind.BUFFER)
+    specs = program.graph_signature.input_specs
+    state = {spec.arg.name for spec in specs if spec.kind in kinds}
+    graph = Graph()
+    values: dict[Node, Node] = {}
+    is_written = False
+    for node in source.nodes:
+        values[node] = copy_node(graph, node, values)
+        if gives_what_it_writes(node):
+            target: Any = values[node].args[0]
+            if target.name in state:
+                values[node] = target
+                is_written = True
+    if not is_written:
+        return program
+    made = copy.copy(program)
+    made._graph_module = GraphModule(program.graph_module, graph)
+    return made
+
+
+def gives_what_it_writes(node: Node) -> bool:
+    """Whether a node writes its first argument, and gives that."""
+    if not isinstance(node.target, OpOverload) or node.target.mutated_positions != (0,):
+        return False
+    returns = node.target._schema.returns
+    mark = returns[0].alias_info if returns else None
+    return mark is not None and mark.is_write and isinstance(node.args[0], Node)
 
 
 class Frame:

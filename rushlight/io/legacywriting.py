@@ -38,7 +38,8 @@ def legacy_file(obj: Any, pickler_class: Any, protocol: int) -> bytes:
                 return found
             _, name, key, _, counts[key] = found
             storages.update(dict(self.storages.values()))
-            if names.setdefault(key, name) is not name:
+            # Without elements there is no data to disagree about.
+            if counts[key] and names.setdefault(key, name) is not name:
                 raise RuntimeError(
                     "Cannot save multiple tensors or storages that view the same data as different "
                     "types"

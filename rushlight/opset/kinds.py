@@ -23,7 +23,7 @@ from rushlight.core import geometry
 from rushlight.core.device import cpu
 from rushlight.core.dtype import dtype
 from rushlight.core.gradrule import parameters
-from rushlight.core.tensor import Tensor, strides_of, values_of, wrap
+from rushlight.core.tensor import Tensor, shell, sizes_of, strides_of, values_of, wrap
 from rushlight.opset.large import array_kernel, by_door, is_large, is_lowered, lowered
 from rushlight.opset.results import (
     Spec,
@@ -59,6 +59,10 @@ def resolved(value: Any) -> Any:
         and value._unusual is not None
         and (value._unusual.conj or value._unusual.neg)
     ):
+        if value._array is None:
+            sizes = sizes_of(value)
+            strides = geometry.like_strides(sizes, strides_of(value))
+            return shell(sizes, strides, value._dtype, value.device)
         array = values_of(value)
         return lay_out(array, geometry.like_strides(array.shape, strides_of(value)), value._dtype)
     if isinstance(value, list):

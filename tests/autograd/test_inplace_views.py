@@ -223,3 +223,56 @@ def test_integers_that_values_with_a_gradient_are_copied_to_require_none(dtype):
         assert not value.requires_grad and value.grad_fn is None
     assert rows.tolist() == [[1, 1], [1, 0], [1, 0]]
     assert torch.zeros(3).copy_(x).requires_grad
+
+
+def written_view(numbers):
+    view = numbers.conj()
+    view.mul_(2j)
+    return view, numbers
+
+
+def written_base(numbers):
+    view = numbers.conj()
+    numbers.mul_(2j)
+    return view, numbers
+
+
+def written_part(numbers):
+    view = numbers.conj()[1:]
+    view.mul_(3j)
+    return view, numbers
+
+
+def written_negative(numbers):
+    view = numbers._neg_view()
+    view.mul_(2j)
+    return view, numbers
+
+
+@pytest.mark.parametrize(
+    "function, plain",
+    [
+        (
+            written_view,
+            lambda z: (z.conj_physical() * 2j, (z.conj_physical() * 2j).conj_physical()),
+        ),
+        (written_base, lambda z: ((z * 2j).conj_physical(), z * 2j)),
+        (
+            written_part,
+            lambda z: (
+                z.conj_physical()[1:] * 3j,
+                torch.cat([z[:1], (z.conj_physical()[1:] * 3j).conj_physical()]),
+            ),
+        ),
+        (written_negative, lambda z: (-z * 2j, z * 2j)),
+    ],
+)
+def test_writes_to_views_that_conjugate_or_negate(function, plain):
+    found = []
+    for run in (function, plain):
+        x = torch.arange(1.0, 4.0, requires_grad=True)
+        outputs = run(torch.complex(x, x * 2))
+        weights = [torch.complex(o.detach().real * 5, o.detach().imag.clone()) for o in outputs]
+        torch.autograd.backward(outputs, weights)
+        found.append(([o.resolve_conj().resolve_neg().tolist() for o in outputs], x.grad.tolist()))
+    assert found[0] == found[1]

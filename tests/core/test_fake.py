@@ -92,3 +92,11 @@ def test_constants_written_with_unknown_values_are_unknown():
         known += other
         with pytest.raises(DataDependentOutputException):
             known.item()
+
+
+def test_fakes_are_read_as_their_tensors_are():
+    z = torch.complex(torch.ones(3, requires_grad=True), torch.ones(3))
+    for value in (z.conj(), z.detach().conj()[1:], z._neg_view(), z.conj().imag):
+        made = FakeTensorMode().from_tensor(value)
+        assert (made.is_conj(), made.is_neg()) == (value.is_conj(), value.is_neg())
+        assert made.requires_grad is value.requires_grad and made.dtype is value.dtype

@@ -115,3 +115,42 @@ def test_modules_are_exchanged():
     assert torch.equal(program.module()(*x), Rooted()(*x))
     with pytest.raises(RuntimeError, match="RL1504"):
         swap_modules(program, {"outer.1": torch.nn.Sigmoid()})
+
+
+class Changing(torch.nn.Module):
+    """Changes what it has whenever it runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.factor = 1
+        self.seen = [0]
+        self.fixed = torch.full((2,), 5.0)
+        self.register_buffer("total", torch.zeros(2))
+
+    def forward(self, x: torch.Tensor):
+        self.factor = self.factor * 10
+        self.seen.append(self.factor)
+        self.total = self.total + x
+        return x * self.factor + self.fixed + self.total
+
+
+class Replacing(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = torch.zeros(2)
+
+    def forward(self, x: torch.Tensor):
+        self.last = self.last + x
+        return self.last
+
+
+def test_compiled_modules_are_left_as_they_were():
+    scripted = torch.jit.script(Changing())
+    x = (torch.ones(2),)
+    programs = [export(scripted, x, strict=strict) for strict in (False, True) * 5]
+    assert scripted.factor == 1 and scripted.seen == [0] and scripted.total.tolist() == [0, 0]
+    for number, program in enumerate(programs):
+        assert list(program.constants) == ["fixed"]
+        assert program.module()(*x).tolist() == [16 + number, 16 + number]
+    with pytest.raises(ValueError, match="self.last was assigned during export"):
+        export(torch.jit.script(Replacing()), x, strict=False)

@@ -313,3 +313,42 @@ def test_modules_are_called_as_before_without_what_nothing_uses(strict):
         assert tree(x).tolist() == Choosing()(x).tolist()
         tree.set_submodule("part", Instead())
         assert tree(x).tolist() == [[-2, 0], [-2, 0]]
+
+
+class Counts(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.tensor(10.0))
+
+    def forward(self, x):
+        self.count.add_(1)
+        return x + 2
+
+
+class Recounts(torch.nn.Module):
+    """Reads what a module below has written, after each of its calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.child = Counts()
+
+    def forward(self, x):
+        for _ in range(3):
+            x = self.child(x) + self.child.count
+        return x, self.child.count.mul_(2)
+
+
+@pytest.mark.parametrize("kept", [(), ("child",)])
+def test_state_that_is_written_in_place_is_read_where_it_is(kept):
+    x = torch.ones(2)
+    expected = Recounts()(x)
+    for _ in range(2):
+        program = torch.export.export_for_training(
+            Recounts(), (x,), preserve_module_call_signature=kept
+        )
+        tree = torch.export.unflatten(program)
+        if kept:
+            tree.set_submodule("child", Counts())
+        for found, wanted in zip(tree(x), expected, strict=True):
+            assert torch.equal(found, wanted)
+        assert tree.child.count == 26 and program.state_dict["child.count"] == 10

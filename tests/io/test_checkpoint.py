@@ -546,6 +546,13 @@ def test_the_format_before_the_zip_archive_is_written(tmp_path):
         torch.save([x, x.view(torch.int32)], io.BytesIO(), _use_new_zipfile_serialization=False)
 
 
+def test_memory_of_no_elements_has_no_dtype_in_old_files():
+    x, file = torch.tensor([]), io.BytesIO()
+    torch.save([x, x.view(torch.int32)], file, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    assert [tensor.dtype for tensor in torch.load(file)] == [torch.float32, torch.int32]
+
+
 class Wrapped(torch.Tensor):
     @staticmethod
     def __new__(cls, inner):

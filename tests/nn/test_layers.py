@@ -297,3 +297,10 @@ def test_dropout_keeps_the_mean_and_rests_in_evaluation():
     assert result.unique().tolist() == [0.0, pytest.approx(4 / 3)]
     assert result.mean().item() == pytest.approx(1.0, abs=0.05)
     assert torch.equal(module.eval()(x), x)
+
+
+def test_unflatten_takes_a_tuple_of_sizes():
+    for dim, sizes in ((1, (2, 2.0)), (1, 3), ("a", [("b", 2)]), ("a", (["b", 2],))):
+        with pytest.raises(TypeError, match="unflattened_size must be"):
+            torch.nn.Unflatten(dim, sizes)
+    assert torch.nn.Unflatten(1, [2, -1])(torch.ones(1, 4)).shape == (1, 2, 2)
