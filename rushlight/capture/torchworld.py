@@ -708,12 +708,7 @@ class TorchWorld(World):
     # -- modules -----------------------------------------------------------------------------------
 
     def module_attr(self, tracer: Any, module: Obj, name: str) -> Any:
-        if self.is_module(module.value):
-            return modules.attribute(tracer, module, name)
-        if isinstance(module.value, OpOverloadPacket) and not name.startswith("__"):
-            # Overloads are made when they are first asked for.
-            return tracer.lift(getattr(module.value, name))
-        return None
+        return modules.attribute(tracer, module, name) if self.is_module(module.value) else None
 
     def module_items(self, tracer: Any, module: Obj) -> list[Any] | None:
         return modules.items(tracer, module)

@@ -654,7 +654,9 @@ def data_of(tensor: Tensor) -> Any:
     it, and so does whoever sees all that is done."""
     cls = type(tensor)
     is_handled = dispatches(cls) and not tensor.handling_layer
-    if not is_handled and not (PROCESS.special and LOCAL.state.sees_aliases()):
+    # torch: to a trace of `jit.trace` data is a constant, which its checker tells of.
+    is_seen = PROCESS.special and LOCAL.state.tracer is None and LOCAL.state.sees_aliases()
+    if not is_handled and not is_seen:
         alias = tensor._alias(share_counter=False)
         return alias if cls is Tensor or cls in PLAIN else alias.as_subclass(cls)
     found = tensor.detach()
