@@ -100,7 +100,7 @@ python314: $(STAMP)
 	$(BIN)/python -m pytest -q tests/capture/test_other_pythons.py $(ARGS)
 
 fuzz-aot: $(STAMP)
-	FUZZ_AOT=$(FUZZ_AOT) $(BIN)/python -m pytest -q -n $(JOBS) -m slow -k test_many_programs tests/aot/test_aliasing.py $(ARGS)
+	FUZZ_AOT=$(FUZZ_AOT) FUZZ_AOT_FROM=$(FUZZ_FIRST) $(BIN)/python -m pytest -q -n $(JOBS) -m slow -k test_many_programs tests/aot/test_aliasing.py $(ARGS)
 
 fuzz-jit: $(STAMP)
 	FUZZ_SCRIPT=$(FUZZ_SCRIPT) FUZZ_ARCHIVE=$(FUZZ_ARCHIVE) $(BIN)/python -m pytest -q -n $(JOBS) -m slow -k test_many tests/jit $(ARGS)

@@ -20,8 +20,10 @@ def told_places(node: Any) -> Sequence[int]:
     unmarked = node.non_differentiable
     return [
         place
-        for place, (_, dtype, _) in enumerate(metas)
-        if place not in unmarked and (dtype.is_floating_point or dtype.is_complex)
+        for place, meta in enumerate(metas)
+        # An output that was not asked for has a place, and nothing in it.
+        if place not in unmarked
+        and (meta is None or meta[1].is_floating_point or meta[1].is_complex)
     ]
 
 

@@ -496,6 +496,16 @@ def test_hooks_are_told_of_outputs_that_have_gradients(name, call):
         assert torch.allclose(doubled, 2 * x.grad)
 
 
+def test_hooks_are_told_of_outputs_that_were_not_asked_for():
+    x, weight = (torch.randn(2, 3, requires_grad=True) for _ in range(2))
+    plain = torch.randn(2, 3), [3], torch.zeros(2, 1), torch.ones(2, 1), None, None
+    found = torch.ops.aten.native_layer_norm_backward(x * weight, *plain, [True, False, False])
+    seen = []
+    found[0].grad_fn.register_prehook(lambda grads: seen.append(len(grads)))
+    found[0].sum().backward()
+    assert seen == [3] and found[1:] == (None, None)
+
+
 def test_hooks_are_told_of_every_output_of_a_function():
     class Two(torch.autograd.Function):
         @staticmethod
