@@ -16,7 +16,7 @@ from rushlight.arrays import buffers
 from rushlight.codegen import entries
 from rushlight.codegen.expressions import Inexpressible
 from rushlight.codegen.extents import Atom, Extent
-from rushlight.codegen.llvm import ModuleText, extent_value
+from rushlight.codegen.llvm import FunctionText, ModuleText, extent_value
 from rushlight.codegen.loops import Buffer, Ints
 from rushlight.codegen.plan import Plan
 from rushlight.core import dtype as dtypes
@@ -69,39 +69,25 @@ class Given:
         return None in self.atoms.values()
 
 
-class DoorText:
+class DoorText(FunctionText):
     """Writes one door."""
 
     def __init__(
         self, module: ModuleText, given: Given, segment: Segment, seen: Buffer | None = None
     ) -> None:
-        self.module = module
+        super().__init__(module)
         # Where kernels say whether they have seen what is wrong with a call.
         self.seen = seen
         self.given = given
         self.calls, self.outside, self.scratch = segment
         # Objects that the code refers to, in the tuple that it has for its `self`.
         self.objects: list[Any] = [None]
-        self.lines: list[str] = []
-        self.allocas: list[str] = []
-        self.count = 0
-        self.block = "entry"
         self.places: dict[Buffer, str] = {}
         self.numbers: dict[Atom, str] = {}
         # Rank, sizes and number of elements of the arrays of a flat program.
         self.flat: tuple[str, str, str] | None = None
 
     # -- text --------------------------------------------------------------------------------------
-
-    def put(self, text: str) -> str:
-        self.count += 1
-        name = f"%v{self.count}"
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-        self.block = name
 
     def need(self, condition: str) -> None:
         """Go on only where a condition holds."""

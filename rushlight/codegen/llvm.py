@@ -21,7 +21,7 @@ from rushlight.codegen.plan import Plan
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype
 
-__all__ = ["ModuleText", "extent_value"]
+__all__ = ["FunctionText", "ModuleText", "extent_value"]
 
 FLOAT_TYPES = {
     dtypes.float16: "half",
@@ -224,22 +224,39 @@ def extent_value(extent: Extent, numbers: dict[Atom, str], put: Callable[[str], 
     return total
 
 
-class KernelText:
+class FunctionText:
+    """The body of a function, line by line."""
+
+    def __init__(self, module: ModuleText) -> None:
+        self.module = module
+        self.lines: list[str] = []
+        self.allocas: list[str] = []
+        self.count = 0
+        self.block = "entry"
+
+    def put(self, text: str) -> str:
+        self.count += 1
+        name = f"%v{self.count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self.block = name
+
+
+class KernelText(FunctionText):
     """Writes one kernel."""
 
     def __init__(self, module: ModuleText, kernel: Kernel) -> None:
-        self.module = module
+        super().__init__(module)
         self.kernel = kernel
         self.buffers = kernel.buffers()
         self.pointers = {buffer: f"%p{at}" for at, buffer in enumerate(self.buffers)}
-        self.lines: list[str] = []
-        self.allocas: list[str] = []
         # Parameters for the atoms of sizes, and sizes computed of them before all loops.
         self.atoms: dict[Atom, str] = {}
         self.extents: dict[Extent, str] = {}
         self.head: list[str] = []
-        self.count = 0
-        self.block = "entry"
         self.indices: dict[int, str] = {}
         # SSA values by expression, buffers in registers, linear indices: one dict per open scope.
         self.scopes: list[dict[Hashable, str]] = [{}]
@@ -275,16 +292,6 @@ class KernelText:
                 at += 1
 
     # -- text --------------------------------------------------------------------------------------
-
-    def put(self, text: str) -> str:
-        self.count += 1
-        name = f"%v{self.count}"
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-        self.block = name
 
     def known(self, key: Hashable) -> str | None:
         for scope in reversed(self.scopes):
