@@ -67,6 +67,8 @@ def attach(op: OpOverload, node: GraphNode, result: Any) -> None:
             result._node = node
             result._output_nr = 0
             result._requires_grad = True
+        elif not op.options.get("ends_gradients"):
+            raise RuntimeError(f"Autograd not support dtype: {dtype.scalar_type_name}")
         return
     outputs = tuple(result)
     if rule.output_slots:

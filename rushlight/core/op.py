@@ -39,6 +39,7 @@ OPTIONS: dict[str, str] = {
     "unavailable": "what it is for is never here: it has its name, and refuses every call",
     "numbers": "tensor arguments after the first accept Python numbers",
     "tags": "torch's tags",
+    "ends_gradients": "a result of whole numbers is one without a gradient, not a mistake",
     # Checks of derived forms
     "inplace_check": "refuses arguments of `name_` that the op itself takes",
     "exact_out": "whether out= must have the result's dtype (as the kind says), or one of which",

@@ -812,6 +812,11 @@ def write_kernel(w: Writer, names: str, layout: str) -> None:
         value = "array_"
         like = f" and {w.tensors[0]}._is_contiguous" if layout == "like" else ""
         record = w.record(rule, "dtype_", "if recording_ and dtype_.category > 1")
+        if rule is not None and not op.options.get("ends_gradients"):
+            # Whole numbers have no gradient: `attach` says so.
+            attached = [f"attach(op, make_node({names}), tensor_)"]
+            record += if_recording(w.wants(rule), attached, "elif recording_")
+            w.scope["make_node"] = rule.make_node
         w.add(KERNEL, arrays=arrays, like=like, wrap=w.wrap("dtype_"), record=record)
     w.lines.append(f"tensor_ = finish(op, ({names},), {value}, {layout!r})")
     write_attached(w, names)

@@ -237,3 +237,24 @@ def test_python_numbers():
     x = torch.zeros(2, dtype=torch.int64)
     x[0] = big
     assert x.tolist() == [big, 0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.sum(dtype=torch.int64),
+        lambda x: x.sum(0, dtype=torch.int64),
+        lambda x: x.prod(dtype=torch.int64),
+        lambda x: x.cumsum(0, dtype=torch.int64),
+        lambda x: torch.slice_scatter(torch.zeros(3, dtype=torch.int64), x),
+        lambda x: torch.func.grad(lambda y: y.sum(dtype=torch.int64))(x.detach()),
+    ],
+)
+def test_whole_numbers_lose_no_gradient_in_silence(call):
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Autograd not support dtype: Long"):
+        call(x)
+    with torch.no_grad():
+        assert x.sum(dtype=torch.int64).dtype is torch.int64
+    # What is asked for by name has none.
+    assert not x.long().requires_grad and not x.detach().sum(dtype=torch.int64).requires_grad

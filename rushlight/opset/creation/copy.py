@@ -147,6 +147,7 @@ _to_copy = op(
     method=False,
     function=False,
     vjp=lambda grad, self_meta: converted_back(grad, self_meta),
+    ends_gradients=True,
     tags=(Tag.core,),
 )
 
