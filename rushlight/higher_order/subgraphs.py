@@ -192,6 +192,11 @@ class SubgraphRecorder(Recorder):
             return super().constant(tensor)
         return self.lift(tensor)
 
+    def is_fixed(self, tensor: Tensor) -> bool:
+        found = self.known(tensor)
+        # What recorders further out know is no constant of this graph.
+        return self.parent.is_fixed(tensor) if found is None else found.fixed
+
     def lift(self, value: Any) -> Any:
         self.lifted.append(value)
         node = self.graph.create_node("get_attr", f"lifted_{len(self.lifted)}")

@@ -152,3 +152,17 @@ def test_nested_ops_are_nested_graphs_above_autograd_too():
         "    return [add_1]"
     )
     assert torch.equal(module(x, y)[0], f(x, y)[0])
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, pred, first, second, x):
+        return torch.cond(pred, lambda y: y * first.item(), lambda y: y * second.item(), (x,))
+
+
+def test_numbers_of_tensors_that_branches_close_over():
+    x = torch.ones(2)
+    args = torch.tensor(True), torch.tensor(2.0), torch.tensor(3.0), x
+    program = torch.export.export(Scaled(), args).module()
+    assert program(*args).tolist() == [2, 2]
+    assert program(torch.tensor(False), *args[1:]).tolist() == [3, 3]
+    assert program(args[0], torch.tensor(5.0), *args[2:]).tolist() == [5, 5]
