@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight.autograd.engine import accumulate_by_hand, run_backward, run_root
+from rushlight.autograd.engine import accumulate_by_hand, no_history, run_backward, run_root
 from rushlight.autograd.programs import run_known
 from rushlight.base.config import config
 from rushlight.core import geometry, ports
@@ -50,11 +50,11 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 def root_of(tensor: Any, position: int) -> tuple[Any, int]:
     if isinstance(tensor, GradientEdge):
         return tensor.node, tensor.output_nr
-    if not tensor.requires_grad:
-        raise RuntimeError(
-            f"element {position} of tensors does not require grad and does not have a grad_fn"
-        )
-    return gradient_node(tensor), tensor._output_nr if tensor.grad_fn is not None else 0
+    # A view made without grad mode requires a gradient as its base does, and has no history.
+    node = gradient_node(tensor) if tensor.requires_grad else None
+    if node is None:
+        raise no_history(position)
+    return node, tensor._output_nr if tensor.grad_fn is not None else 0
 
 
 def calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Any, Any]:

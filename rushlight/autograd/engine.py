@@ -493,6 +493,12 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
     return grad
 
 
+def no_history(position: int) -> RuntimeError:
+    return RuntimeError(
+        f"element {position} of tensors does not require grad and does not have a grad_fn"
+    )
+
+
 def is_expandable(shape: Any, wanted: Any) -> bool:
     if len(shape) > len(wanted):
         return False

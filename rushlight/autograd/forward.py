@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.autograd.engine import run_backward
+from rushlight.autograd.engine import no_history, run_backward
 from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry, history, ports
 from rushlight.core.batching import BatchedTensor
@@ -527,6 +527,9 @@ def level_gradients(roots: list[Any], cotangents: list[Any], inputs: list[Any]) 
     starts = [(*root, c) for root, c in zip(roots, cotangents, strict=True) if root is not None]
     if not starts:
         return [None] * len(inputs)
+    for position, (node, _, _) in enumerate(starts):
+        if node is None:  # a view made without grad mode of what requires a gradient
+            raise no_history(position)
     edges = [(gradient_node(leaf), 0) for leaf in inputs]
     # Nodes of a level are recorded for its leaves, and these are all of them.
     return run_backward(starts, True, LOCAL.state.grad, edges, whole=True)

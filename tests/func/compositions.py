@@ -778,6 +778,8 @@ REFUSALS: dict[str, Callable[[set[str]], bool]] = {
     r"You must implement the jvp function for custom autograd.Function": lambda names: (
         "Exponential" in names
     ),
+    # torch: so it is with a view that a function makes without grad mode and returns.
+    r"does not require grad and does not have a grad_fn": lambda names: "no_grad" in names,
 }
 
 

@@ -553,3 +553,21 @@ def test_second_derivatives_of_layer_norm_under_vmap():
     forward = jacfwd(jacrev(loss, 1), 0)(x, weight)
     torch.testing.assert_close(forward, jacrev(jacrev(loss, 1), 0)(x, weight))
     torch.testing.assert_close(forward, jacrev(jacfwd(loss, 1), 0)(x, weight))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f, x: f(x.requires_grad_()).backward(torch.ones(1)),
+        lambda f, x: torch.autograd.grad(f(x.requires_grad_()), x, torch.ones(1)),
+        lambda f, x: vjp(f, x)[1](torch.ones(1)),
+        lambda f, x: vmap(lambda y: vjp(f, y)[1](torch.ones(1)))(x.expand(3, 2)),
+    ],
+)
+def test_a_view_made_without_grad_mode_starts_no_gradient(call):
+    def every_second(x):
+        with torch.no_grad():
+            return x[::2]
+
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad"):
+        call(every_second, torch.ones(2))
