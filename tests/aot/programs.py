@@ -538,7 +538,11 @@ def numbers_of(t: Any, value: Any) -> Any:
         return "less memory"
     if value.is_complex():
         value = t.view_as_real(value.resolve_conj())
-    return [round(number, 9) for number in value.reshape(-1).tolist()]
+    numbers = value.reshape(-1).tolist()
+    if value.dtype is t.float32:
+        # What comes of whole numbers: native code may round its last bits otherwise.
+        return [float(f"{number:.4g}") for number in numbers]
+    return [round(number, 9) for number in numbers]
 
 
 def memory_of(t: Any, value: Any) -> int:
